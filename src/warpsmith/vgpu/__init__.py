@@ -1,0 +1,2 @@
+"""The virtual GPU: read PTX, translate it for this CPU, run it, and say what it did."""
+# SPDX-License-Identifier: Apache-2.0

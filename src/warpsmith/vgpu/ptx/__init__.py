@@ -1,0 +1,2 @@
+"""Read PTX: text to tokens to instructions with operands, scopes resolved, lines kept."""
+# SPDX-License-Identifier: Apache-2.0
