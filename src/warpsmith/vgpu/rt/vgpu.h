@@ -68,6 +68,8 @@ typedef struct VgAllocation {
   uint64_t begin, end;  /* host addresses, end exclusive */
   uint32_t readonly;    /* nonzero: a store or atomic is a fault */
   uint32_t id;          /* the host's number of the allocation */
+  uint64_t *seen_read;  /* one bit per 32-byte sector touched, or NULL: vgpu/memory.py makes them */
+  uint64_t *seen_written;
 } VgAllocation;
 
 /* What one memory or branch instruction did; summed over workers by the host. */
