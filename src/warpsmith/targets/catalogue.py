@@ -9,6 +9,8 @@ bytes per clock of the white paper; treat it as ±25 %.
 
 from __future__ import annotations
 
+from typing import Any
+
 from warpsmith.spec.target import Target
 
 KIB = 1024
@@ -52,7 +54,7 @@ _PART_COLUMNS = (
 # fmt: off
 # title, cc, SMs, boost MHz, memory, GB/s, L2, L2 GB/s,
 #     fp64, fp32, fp16, tensor: fp64, tf32, fp16, bf16, fp8, int8
-_PARTS: dict[str, tuple] = {
+_PARTS: dict[str, tuple[Any, ...]] = {
     "v100": ("NVIDIA V100 SXM2 32 GB", (7, 0), 80, 1530, 32 * GIB, 900, 6 * MIB, 2155,
              7.8, 15.7, 31.4, 0.0, 0.0, 125.0, 0.0, 0.0, 0.0),
     "t4": ("NVIDIA T4", (7, 5), 40, 1590, 16 * GIB, 320, 4 * MIB, 1270,
@@ -71,6 +73,8 @@ _PARTS: dict[str, tuple] = {
             0.585, 37.4, 37.4, 0.0, 74.8, 149.7, 149.7, 0.0, 299.3),
     "rtx3090": ("NVIDIA GeForce RTX 3090", (8, 6), 82, 1695, 24 * GIB, 936, 6 * MIB, 2400,
                 0.556, 35.6, 35.6, 0.0, 35.6, 71.2, 71.2, 0.0, 284.7),
+    "rtxa6000": ("NVIDIA RTX A6000", (8, 6), 84, 1800, 48 * GIB, 768, 6 * MIB, 2500,
+                 0.605, 38.7, 38.7, 0.0, 77.4, 154.8, 154.8, 0.0, 309.7),
     "jetson-orin": ("NVIDIA Jetson AGX Orin 64 GB", (8, 7), 16, 1300, 64 * GIB, 204.8, 4 * MIB, 600,
                     0.083, 5.3, 10.6, 0.0, 21.3, 42.6, 42.6, 0.0, 85.2),
     "rtx4090": ("NVIDIA GeForce RTX 4090", (8, 9), 128, 2520, 24 * GIB, 1008, 72 * MIB, 5000,
@@ -79,13 +83,13 @@ _PARTS: dict[str, tuple] = {
            0.473, 30.3, 30.3, 0.0, 60.0, 121.0, 121.0, 242.5, 242.5),
     "l40s": ("NVIDIA L40S", (8, 9), 142, 2520, 48 * GIB, 864, 96 * MIB, 5000,
              1.43, 91.6, 91.6, 0.0, 183.0, 362.0, 362.0, 733.0, 733.0),
-    "h100": ("NVIDIA H100 SXM", (9, 0), 132, 1980, 80 * GIB, 3352, 50 * MIB, 5700,
+    "h100": ("NVIDIA H100 SXM", (9, 0), 132, 1980, 80 * GIB, 3352, 50 * MIB, 7500,
              33.5, 66.9, 133.8, 66.9, 494.7, 989.4, 989.4, 1978.9, 1978.9),
-    "h100-pcie": ("NVIDIA H100 PCIe", (9, 0), 114, 1755, 80 * GIB, 2039, 50 * MIB, 5000,
+    "h100-pcie": ("NVIDIA H100 PCIe", (9, 0), 114, 1755, 80 * GIB, 2039, 50 * MIB, 6500,
                   25.6, 51.2, 102.4, 51.2, 378.0, 756.0, 756.0, 1513.0, 1513.0),
-    "h200": ("NVIDIA H200 SXM", (9, 0), 132, 1980, 141 * GB, 4800, 60 * MIB, 5700,
+    "h200": ("NVIDIA H200 SXM", (9, 0), 132, 1980, 141 * GB, 4800, 60 * MIB, 7500,
              33.5, 66.9, 133.8, 66.9, 494.7, 989.4, 989.4, 1978.9, 1978.9),
-    "b200": ("NVIDIA B200", (10, 0), 148, 1965, 180 * GB, 7700, 126 * MIB, 9000,
+    "b200": ("NVIDIA B200", (10, 0), 148, 1965, 180 * GB, 7700, 126 * MIB, 11000,
              37.2, 74.4, 148.9, 37.2, 1125.0, 2250.0, 2250.0, 4500.0, 4500.0),
     "rtx5090": ("NVIDIA GeForce RTX 5090", (12, 0), 170, 2407, 32 * GIB, 1792, 96 * MIB, 7000,
                 1.64, 104.8, 104.8, 0.0, 104.8, 209.5, 209.5, 419.0, 838.0),
@@ -108,9 +112,10 @@ def limits_of(compute_capability: tuple[int, int]) -> dict[str, int] | None:
     return limits | {"registers_per_sm": 65536, "sfu_lanes_per_sm": 16}
 
 
-def _part(name: str, row: tuple) -> Target:
-    facts = dict(zip(_PART_COLUMNS, row, strict=True))
-    return Target(name=name, **facts, **(limits_of(facts["compute_capability"]) or {}))
+def _part(name: str, row: tuple[Any, ...]) -> Target:
+    facts: dict[str, Any] = dict(zip(_PART_COLUMNS, row, strict=True))
+    facts |= limits_of(facts["compute_capability"]) or {}
+    return Target(name=name, **facts)
 
 
 CATALOGUE: dict[str, Target] = {name: _part(name, row) for name, row in _PARTS.items()}

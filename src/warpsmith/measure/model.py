@@ -1,0 +1,407 @@
+"""Model the time of a launch on a named target from exact counters: a roofline with a latency term.
+
+Every result is a *modelled* time. Each term is the time one resource would need alone; the body of
+the kernel is their p-norm, so that the largest decides and every saved byte still shows, and the
+total adds the launch floor. `CONSTANTS` holds every number that is not a fact of the target.
+"""
+# SPDX-License-Identifier: Apache-2.0
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from math import ceil, prod
+from typing import Any, NamedTuple
+
+from warpsmith.errors import LaunchError, UsageError
+from warpsmith.spec.target import Target
+from warpsmith.targets import Occupancy, occupancy
+
+
+class Constant(NamedTuple):
+    value: float
+    unit: str
+    source: str
+
+
+CONSTANTS: dict[str, Constant] = {
+    "launch": Constant(
+        2.5, "µs", "device time of an empty kernel in a stream; public reports 2–4 µs"
+    ),
+    "host_op": Constant(
+        5.0, "µs", "eager PyTorch dispatch and launch of one operator; reports 4–8 µs"
+    ),
+    "overlap_power": Constant(5.0, "", "p-norm of the terms: two equal terms cost 1.15 of one"),
+    "dram_sustained": Constant(0.9, "of pins' rate", "H200 copy: 4.3 of 4.8 TB/s, measured"),
+    "tensor_sustained": Constant(0.8, "of peak", "H200 bf16 8192³: 790 of 989 TFLOP/s, measured"),
+    "warp_mma_sustained": Constant(
+        0.62, "of 0.8 peak", "mma.sync on 9.0 tops out at 60–65 % of wgmma"
+    ),
+    "pipe_sustained": Constant(0.9, "of peak", "fp32 SGEMM of vendor libraries: 88–94 % of peak"),
+    "issue_sustained": Constant(0.85, "of 1 per cycle", "dependency and dispatch stalls; assumed"),
+    "l1_reread_hits": Constant(
+        0.5, "of re-read sectors", "assumed: cache contents are not simulated"
+    ),
+    "l2_reread_misses": Constant(
+        0.1, "of re-reads beyond L2", "assumed: resident blocks share tiles"
+    ),
+    "l2_port": Constant(64.0, "B/cycle/SM", "L1 fill rate of white papers, Volta to Blackwell"),
+    "atomics_per_l2_cycle": Constant(
+        0.5, "sectors/cycle/SM", "assumed: L2 slices per SM, one each"
+    ),
+    "shared_atomic_cycles": Constant(2.0, "cycles/wavefront", "assumed: read, modify, write"),
+    "dram_latency": Constant(
+        0.5, "µs", "about 480 cycles unloaded on H100, doubled under load; assumed"
+    ),
+    "l2_latency": Constant(270.0, "cycles", "L2 hit about 260–280 cycles, A100 and H100"),
+    "shared_latency": Constant(30.0, "cycles", "pointer chase in shared memory: 23–33 cycles"),
+    "barrier_latency": Constant(30.0, "cycles", "bar.sync of a converged block, 20–40 cycles"),
+    "issue_latency": Constant(4.0, "cycles", "dependent ALU instructions issue 4 cycles apart"),
+    "loads_in_flight": Constant(
+        4.0, "loads/thread", "assumed: what ptxas hoists before the first use"
+    ),
+    "copies_in_flight": Constant(
+        16.0, "copies/thread", "assumed: a pipeline of cp.async or TMA stages"
+    ),
+    "shared_in_flight": Constant(8.0, "loads/thread", "assumed"),
+    "instructions_in_flight": Constant(2.0, "per warp", "assumed instruction-level parallelism"),
+}
+
+_GLOBAL = "l1tex__t_{}_pipe_lsu_mem_global_op_{}.sum"
+_LOADS, _STORES = _GLOBAL.format("requests", "ld"), _GLOBAL.format("requests", "st")
+_LOAD_SECTORS, _STORE_SECTORS = _GLOBAL.format("sectors", "ld"), _GLOBAL.format("sectors", "st")
+_SHARED_LOADS = "smsp__sass_inst_executed_op_shared_ld.sum"
+_SHARED_WAVEFRONTS = "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_{}.sum"
+_TENSOR = "tensor_flops_"
+_KNOWN = (_LOAD_SECTORS, _STORE_SECTORS, "warp_instructions", "unique_bytes_read")
+
+
+@dataclass(frozen=True, slots=True)
+class LaunchShape:
+    """What was launched; `registers` is per thread, `shared_bytes` static plus dynamic per block."""
+
+    grid: tuple[int, ...]
+    block: tuple[int, ...]
+    shared_bytes: int = 0
+    registers: int = 32
+
+
+@dataclass(frozen=True, slots=True)
+class ModelledTime:
+    """A time that no clock measured. `terms` are microseconds by resource; `bound` names the
+    largest; `assumptions` says what was taken for granted."""
+
+    total_us: float
+    terms: dict[str, float]
+    bound: str
+    assumptions: tuple[str, ...]
+
+
+def model_time(
+    counters: Mapping[str, float] | Any, launch: LaunchShape, target: Target, *, cold: bool = True
+) -> ModelledTime:
+    """The modelled time of one launch on `target`.
+
+    counters: a mapping with the names of `vgpu.Counters.as_dict`, or an object with `as_dict()`.
+    cold: inputs come from DRAM (rotated buffers); False keeps a footprint that fits in L2 there.
+    Raises LaunchError when the block does not fit on an SM, UsageError for empty counters.
+    """
+    work = _Work(_mapping(counters), launch, target, _resident(launch, target), cold)
+    terms = {"launch": _value("launch")} | {name: term(work) for name, term in _TERMS.items()}
+    terms = {name: time_us for name, time_us in terms.items() if time_us > 0}
+    return ModelledTime(
+        _total(terms), terms, max(terms, key=lambda t: terms[t]), _assumptions(cold)
+    )
+
+
+def _value(name: str) -> float:
+    return CONSTANTS[name].value
+
+
+def _mapping(counters: Mapping[str, float] | Any) -> Mapping[str, float]:
+    flat = counters if isinstance(counters, Mapping) else counters.as_dict()
+    if not any(flat.get(name, 0) for name in _KNOWN):
+        raise UsageError(
+            f"cannot model a launch from counters with {sorted(flat)[:5]}: expected at least one of "
+            f"{', '.join(_KNOWN)}. Run the kernel on the virtual GPU with counting on."
+        )
+    return flat
+
+
+def _resident(launch: LaunchShape, target: Target) -> Occupancy:
+    fit = occupancy(target, prod(launch.block), launch.registers, launch.shared_bytes)
+    if fit.blocks_per_sm == 0:
+        raise LaunchError(
+            f"a block of {launch.block} threads with {launch.registers} registers each and "
+            f"{launch.shared_bytes} bytes of shared memory does not fit on {target.name}: "
+            f"the limit is {fit.limiter}."
+        )
+    return fit
+
+
+def _total(terms: Mapping[str, float]) -> float:
+    power = _value("overlap_power")
+    body = sum(us**power for name, us in terms.items() if name != "launch") ** (1 / power)
+    return terms["launch"] + body
+
+
+def _assumptions(cold: bool) -> tuple[str, ...]:
+    return (
+        "inputs start in DRAM" if cold else "a footprint that fits in L2 starts there",
+        "clocks stay at boost; PTX instructions stand for SASS instructions",
+        "resources overlap as a p-norm; blocks cost the same and are dealt out as SMs free up",
+        *(f"{name}: {c.value:g} {c.unit} ({c.source})" for name, c in CONSTANTS.items()),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Work:
+    """A launch's counts, spread over a target; times in microseconds."""
+
+    counts: Mapping[str, float]
+    launch: LaunchShape
+    target: Target
+    resident: Occupancy
+    cold: bool
+    blocks: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "blocks", prod(self.launch.grid))
+
+    def __getitem__(self, name: str) -> float:
+        return float(self.counts.get(name, 0))
+
+    def sm_us(self, cycles: float) -> float:
+        """`cycles` of SM work of the whole grid, at the pace of the SM with the most blocks."""
+        sms = self.target.sms
+        busiest = ceil(self.blocks / sms) / self.blocks
+        return cycles * busiest / self.target.boost_mhz
+
+    @property
+    def warps(self) -> int:
+        return self.blocks * ceil(prod(self.launch.block) / 32)
+
+    @property
+    def generations(self) -> int:
+        """How often the resident blocks of the busiest SM are replaced."""
+        return ceil(ceil(self.blocks / self.target.sms) / self.resident.blocks_per_sm)
+
+    @property
+    def unique_bytes(self) -> float:
+        return self["unique_bytes_read"] + self["unique_bytes_written"]
+
+    @property
+    def loaded_bytes(self) -> float:
+        return 32 * self[_LOAD_SECTORS] + self["async_copy_bytes"]
+
+    @property
+    def reread_bytes(self) -> float:
+        """Loaded more than once, by plain loads (asynchronous copies go past L1)."""
+        first = max(0.0, self["unique_bytes_read"] - self["async_copy_bytes"])
+        return max(0.0, 32 * self[_LOAD_SECTORS] - first)
+
+    @property
+    def first_touch(self) -> float:
+        """Share of full-width load traffic that meets its bytes for the first time."""
+        full = 128 * self[_LOADS] + self["async_copy_bytes"]
+        return min(1.0, self["unique_bytes_read"] / full) if full else 1.0
+
+
+def _dram(work: _Work) -> float:
+    target, footprint = work.target, work.unique_bytes
+    missing = max(0.0, 1 - target.l2_bytes / footprint) if footprint else 0.0
+    compulsory = footprint if work.cold or footprint > target.l2_bytes else 0.0
+    again = max(0.0, work.loaded_bytes - work["unique_bytes_read"])
+    moved = compulsory + again * missing * _value("l2_reread_misses")
+    return moved / (target.memory_gbps * _value("dram_sustained") * 1e3)
+
+
+def _l2_bytes(work: _Work) -> float:
+    hits = work.reread_bytes * _value("l1_reread_hits")
+    return work.loaded_bytes - hits + 32 * work[_STORE_SECTORS]
+
+
+def _l2(work: _Work) -> float:
+    moved = _l2_bytes(work)
+    return max(moved / (work.target.l2_gbps * 1e3), work.sm_us(moved / _value("l2_port")))
+
+
+def _l1(work: _Work) -> float:
+    """Cycles of the load/store data path: shared wavefronts, and 128 bytes of global data each."""
+    requests = work[_LOADS] + work[_STORES]
+    sectors = work[_LOAD_SECTORS] + work[_STORE_SECTORS]
+    shared = work[_SHARED_WAVEFRONTS.format("ld")] + work[_SHARED_WAVEFRONTS.format("st")]
+    shared += work["shared_atomic_wavefronts"] * _value("shared_atomic_cycles")
+    shared += work["async_copy_bytes"] / 128
+    width = 128 / work.target.shared_bytes_per_cycle
+    return work.sm_us(width * (shared + max(requests, sectors / 4)))
+
+
+def _issue(work: _Work) -> float:
+    rate = work.target.schedulers_per_sm * _value("issue_sustained")
+    return work.sm_us(work["warp_instructions"] / rate)
+
+
+def _pipe(pipe: str, lanes: str) -> Any:
+    def term(work: _Work) -> float:
+        rate = getattr(work.target, lanes) / 32 * _value("pipe_sustained")
+        return work.sm_us(work[f"pipe_{pipe}_warp_instructions"] / rate)
+
+    return term
+
+
+def _fp16(work: _Work) -> float:
+    """Packed half arithmetic: its rate in instructions follows from the fp16 peak."""
+    target = work.target
+    per_cycle = target.fp16_tflops * 1e6 / (target.boost_mhz * target.sms * 4 * 32)
+    rate = per_cycle * _value("pipe_sustained")
+    return work.sm_us(work["pipe_fp16_warp_instructions"] / rate)
+
+
+def _tensor(work: _Work) -> float:
+    """FLOPs by input type over the dense peak; a type without a unit falls to the fp16 one."""
+    total = 0.0
+    for name, flops in work.counts.items():
+        if name.startswith(_TENSOR):
+            kind = name.removeprefix(_TENSOR)
+            total += float(flops) / tensor_flops_per_us(work.target, kind)
+    slow = work.target.compute_capability == (9, 0) and not work["warpgroup_mma_flops"]
+    share = _value("warp_mma_sustained") if slow else 1.0
+    return total / share * ceil(work.blocks / work.target.sms) * work.target.sms / work.blocks
+
+
+def tensor_flops_per_us(target: Target, kind: str) -> float:
+    """Sustained dense tensor rate in FLOP/µs; LaunchError when the part has no such unit."""
+    peak = target.tensor_tflops(kind)
+    if not peak:
+        raise LaunchError(f"{target.name} has no tensor unit for {kind}: choose another target.")
+    return peak * 1e6 * _value("tensor_sustained")
+
+
+def _atomics(work: _Work) -> float:
+    """Sectors through the L2's units; lanes that meet on one address go one after another."""
+    target = work.target
+    rate = target.sms * target.boost_mhz * _value("atomics_per_l2_cycle")
+    return (work["global_atomic_sectors"] + work["global_atomic_conflicts"]) / rate
+
+
+def _latency(work: _Work) -> float:
+    """One warp's chain of dependent steps, times the generations of resident blocks."""
+    warps = max(work.warps, 1)
+    cycles = (
+        _rounds(work[_SHARED_LOADS] / warps, "shared_in_flight") * _value("shared_latency")
+        + work["barriers"] / warps * _value("barrier_latency")
+        + work["warp_instructions"]
+        / warps
+        * _value("issue_latency")
+        / _value("instructions_in_flight")
+    )
+    loads = _rounds(work[_LOADS] / warps, "loads_in_flight")
+    copies = _rounds(work["async_copy_requests"] / warps, "copies_in_flight")
+    atomics = work["global_atomic_requests"] / warps / _value("loads_in_flight")
+    chain = cycles / work.target.boost_mhz + _memory_us(work, loads + copies + atomics)
+    return chain * work.generations
+
+
+def _rounds(requests: float, in_flight: str) -> float:
+    return max(min(requests, 1.0), requests / _value(in_flight))
+
+
+def _memory_us(work: _Work, rounds: float) -> float:
+    """Rounds to DRAM for data met first, to L2 for the rest."""
+    first, l2_us = work.first_touch, _value("l2_latency") / work.target.boost_mhz
+    return rounds * (first * _value("dram_latency") + (1 - first) * l2_us)
+
+
+_TERMS = {
+    "dram": _dram,
+    "l2": _l2,
+    "l1": _l1,
+    "issue": _issue,
+    "fp32": _pipe("fp32", "fp32_lanes_per_sm"),
+    "fp64": _pipe("fp64", "fp64_lanes_per_sm"),
+    "int": _pipe("int", "int32_lanes_per_sm"),
+    "sfu": _pipe("sfu", "sfu_lanes_per_sm"),
+    "fp16": _fp16,
+    "tensor": _tensor,
+    "atomics": _atomics,
+    "latency": _latency,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class OpCost:
+    """One operator of an eager baseline: bytes it must move and operations it must do.
+
+    pipe: "fp64", "fp32", "fp16", or "tensor_" and an input type ("tensor_bf16").
+    """
+
+    name: str
+    bytes_read: float
+    bytes_written: float
+    flops: float = 0.0
+    pipe: str = "fp32"
+    kernels: int = 1
+
+
+def model_ops(
+    ops: Sequence[OpCost], target: Target, *, graphed: bool = False, cold: bool = True
+) -> ModelledTime:
+    """The modelled time of operators run one after another, each at its own roofline.
+
+    The device waits for the host when dispatch is slower than the kernels; `graphed` (a CUDA
+    graph) takes the host away. cold: False lets a footprint that fits in L2 stay there.
+    Terms are by operator, in order, plus "host". Raises UsageError without operators.
+    """
+    if not ops:
+        raise UsageError("cannot model an empty list of operators: expected at least one OpCost.")
+    terms: dict[str, float] = {}
+    for op in ops:
+        terms[op.name] = terms.get(op.name, 0.0) + _op_us(op, target, cold)
+    device_us = sum(terms.values())
+    host_us = 0.0 if graphed else len(ops) * _value("host_op")
+    waiting = {"host": host_us - device_us} if host_us > device_us else {}
+    terms |= waiting
+    return ModelledTime(
+        max(device_us, host_us), terms, _ops_bound(ops, target, cold, waiting), _assumptions(cold)
+    )
+
+
+def _op_rooflines(op: OpCost, target: Target, cold: bool) -> dict[str, float]:
+    moved = op.bytes_read + op.bytes_written
+    resident = not cold and moved <= target.l2_bytes
+    terms = {"launch": op.kernels * _value("launch")}
+    if resident:
+        terms["l2"] = moved / (target.l2_gbps * 1e3)
+    else:
+        terms["dram"] = moved / (target.memory_gbps * _value("dram_sustained") * 1e3)
+    terms["latency"] = op.kernels * _value("dram_latency")
+    if op.flops:
+        name = "tensor" if op.pipe.startswith("tensor_") else op.pipe
+        terms[name] = op.flops / _flops_per_us(op.pipe, target)
+    return terms
+
+
+def _flops_per_us(pipe: str, target: Target) -> float:
+    if pipe.startswith("tensor_"):
+        return tensor_flops_per_us(target, pipe.removeprefix("tensor_"))
+    if pipe not in ("fp64", "fp32", "fp16"):
+        raise UsageError(f"no pipe {pipe!r}: expected fp64, fp32, fp16 or tensor_<type>.")
+    return getattr(target, f"{pipe}_tflops") * 1e6 * _value("pipe_sustained")
+
+
+def _op_us(op: OpCost, target: Target, cold: bool) -> float:
+    return _total(_op_rooflines(op, target, cold))
+
+
+def _ops_bound(
+    ops: Sequence[OpCost], target: Target, cold: bool, waiting: Mapping[str, float]
+) -> str:
+    """The resource that takes the most time over all operators."""
+    if waiting:
+        return "host"
+    totals: dict[str, float] = {}
+    for op in ops:
+        for name, time_us in _op_rooflines(op, target, cold).items():
+            totals[name] = totals.get(name, 0.0) + time_us
+    return max(totals, key=lambda name: totals[name])
