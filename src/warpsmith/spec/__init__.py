@@ -3,6 +3,7 @@
 
 from .artifact import Artifact, Parameter, Resources
 from .candidate import ENTRY, Candidate
+from .journal import Event, Journal
 from .load import load_candidate, load_task
 from .plain import from_plain, to_plain
 from .record import (
@@ -41,6 +42,8 @@ __all__ = [
     "CaseResult",
     "CaseTime",
     "Device",
+    "Event",
+    "Journal",
     "Launch",
     "Outcome",
     "Parameter",
