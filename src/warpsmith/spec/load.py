@@ -78,7 +78,9 @@ def load_candidate(path: str | Path) -> Candidate:
     """
     path = Path(path)
     if path.is_dir():
-        files = {p.name: p.read_text() for p in sorted(path.iterdir()) if p.is_file() and _is_text(p)}
+        files = {
+            p.name: p.read_text() for p in sorted(path.iterdir()) if p.is_file() and _is_text(p)
+        }
         return Candidate(path.name, language_of(files), files)
     if not path.is_file():
         raise CandidateError(f"no kernel at {path}: expected a .py or .cu file, or a folder")
@@ -141,7 +143,9 @@ def execute(source: str, path: str | Path, **names: Any) -> dict[str, Any]:
     try:
         code = compile(source, str(path), "exec")
     except SyntaxError as error:
-        raise TaskError(f"{path}:{error.lineno}: {error.msg}: {(error.text or '').strip()}") from None
+        raise TaskError(
+            f"{path}:{error.lineno}: {error.msg}: {(error.text or '').strip()}"
+        ) from None
     module = types.ModuleType(f"warpsmith_file_{abs(hash((str(path), source))):x}")
     module.__file__ = str(path)
     module.__dict__.update(names)
@@ -152,9 +156,16 @@ def execute(source: str, path: str | Path, **names: Any) -> dict[str, Any]:
 
 
 def _mentioned(text: str, folder: Path) -> dict[str, str]:
-    """Sibling files whose names appear as string literals or quoted includes in the text."""
-    names = set(re.findall(r"[\"']([\w.\-]+\.(?:cu|cuh|h|hpp|py|ptx))[\"']", text))
-    return {n: (folder / n).read_text() for n in sorted(names) if (folder / n).is_file()}
+    """Sibling files named in the text by a string literal or a quoted include, and in those in turn."""
+    found: dict[str, str] = {}
+    unread = [text]
+    while unread:
+        names = re.findall(r"[\"']([\w.\-]+\.(?:cu|cuh|h|hpp|py|ptx))[\"']", unread.pop())
+        for name in names:
+            if name not in found and (folder / name).is_file():
+                found[name] = (folder / name).read_text()
+                unread.append(found[name])
+    return found
 
 
 def _is_text(path: Path) -> bool:
