@@ -115,7 +115,9 @@ class CompileError(ToolchainError):
     def __init__(self, language: str, diagnostics: Iterable[Diagnostic], log: str = ""):
         self.language, self.diagnostics, self.log = language, tuple(diagnostics), log
         lines = [str(d) for d in self.diagnostics if d.severity == "error"][:5]
-        super().__init__(f"{language} does not compile: " + ("\n".join(lines) or log.strip()[:2000]))
+        super().__init__(
+            f"{language} does not compile: " + ("\n".join(lines) or log.strip()[:2000])
+        )
 
 
 class PtxError(WarpsmithError):
@@ -137,9 +139,7 @@ class UnsupportedInstruction(PtxError):
         self.instruction, self.line, self.source, self.why = instruction, line, source, why
         at = f" (from {source})" if source else ""
         because = f": {why}" if why else ""
-        super().__init__(
-            f"the virtual GPU has no '{instruction}'{because}. PTX line {line}{at}"
-        )
+        super().__init__(f"the virtual GPU has no '{instruction}'{because}. PTX line {line}{at}")
 
 
 class DeviceError(WarpsmithError):

@@ -145,11 +145,11 @@ def open_journal(
         raise JournalError(
             f"{folder} already holds a run. Add --resume to go on with it, or choose another --out"
         )
-    journal = Journal.open(path)
-    if journal.task_id != task.id:
+    journal = Journal.open(path, write=True)
+    if journal.task["id"] != task.id:
         journal.close()
         raise JournalError(
-            f"{path} is a run of task {journal.task_name!r} ({journal.task_id}), not of {task.name!r} "
+            f"{path} is a run of task {journal.task_name!r} ({journal.task['id']}), not of {task.name!r} "
             f"({task.id}) as it is now. If you changed the task, start a new run"
         )
     same = (journal.settings.get("device"), journal.settings.get("target"))

@@ -56,7 +56,7 @@ class Work:
     inputs: Sequence[Any]
     state: Mapping[str, Any] = field(default_factory=dict)
     init_inputs: Sequence[Any] = ()
-    case: Case = Case()
+    case: Case = field(default_factory=Case)
     gradients: Sequence[Any] | None = None  # of the outputs: also run backward
     training: bool = True
     seed: int = 0
@@ -68,7 +68,7 @@ class Run:
 
     outcome: Outcome
     outputs: tuple[Any, ...] = ()  # CPU tensors
-    gradients: tuple[Any, ...] = ()  # of the inputs that are floating point, then of state, by order
+    gradients: tuple[Any, ...] = ()  # of floating-point inputs, then of state, in order
     message: str = ""
     source: str = ""  # file:line where known
     changed_inputs: tuple[int, ...] = ()  # indices of inputs that were written

@@ -94,7 +94,9 @@ class Task:
     def __post_init__(self) -> None:
         for role in ("model", "get_inputs", "get_init_inputs"):
             if not callable(getattr(self, role)):
-                raise TaskError(f"task {self.name!r}: {role} is {getattr(self, role)!r}, not callable")
+                raise TaskError(
+                    f"task {self.name!r}: {role} is {getattr(self, role)!r}, not callable"
+                )
         ranges = {k: v if isinstance(v, Range) else Range(*v) for k, v in self.ranges.items()}
         object.__setattr__(self, "ranges", ranges)
         for case in self.cases:
