@@ -1,8 +1,8 @@
 """Name the parts of an ALU instruction, and hold the table from opcode to rule.
 
-A rule turns one instruction into C: `rule(form, args)` takes the source operands as C expressions
-of their raw unsigned bits and gives the destination's raw bits, or one expression for each
-destination (`p|q`). Arguments are free of side effects, so a rule may repeat them.
+The families (integer, bits, floating, half, convert, compare, video) register their rules here by
+opcode and last type; each opcode's rule in the registry looks its family up. Arguments are free of
+side effects, so a rule may repeat them; an immediate is 64 bits wide, so a rule casts.
 """
 # SPDX-License-Identifier: Apache-2.0
 
@@ -10,11 +10,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
-from warpsmith.errors import UnsupportedInstruction
+from warpsmith.errors import NameClash
 
-_TYPE = re.compile(r"(pred|[bsu](8|16|32|64|128)|[su](16|32)x2|[su]4|f(16|32)x2|f(16|32|64)|bf16(x2)?"
+from ..ptx.ir import Instruction
+from . import registry
+
+_TYPE = re.compile(r"(pred|[bsu](8|16|32|64|128)|[su](16|32)x2|[su][24]|f(16|32)x2|f(16|32|64)|bf16(x2)?"
                    r"|tf32|e4m3(x2|x4)?|e5m2(x2|x4)?|e2m1(x2|x4)?|e2m3(x2|x4)?|e3m2(x2|x4)?|ue8m0x2|b4|b1)$")  # fmt: skip
 
 Result = str | tuple[str, ...]
@@ -23,27 +27,21 @@ Rule = Callable[["Form", list[str]], Result]
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """One instruction's opcode and modifiers, with where it stands for a refusal's message."""
+    """One instruction's opcode, with its modifiers sorted into types and the rest."""
 
     base: str
     mods: tuple[str, ...]
     types: tuple[str, ...]
-    text: str
-    line: int = 0
-    source: str = ""
-    destinations: int = 1
+    ins: Instruction
 
     @classmethod
-    def parse(cls, opcode: str, line: int = 0, source: str = "", destinations: int = 1) -> Form:
-        """Split a full opcode.
+    def of(cls, ins: Instruction) -> Form:
+        types = tuple(m for m in ins.modifiers if _TYPE.match(m))
+        return cls(ins.opcode, tuple(m for m in ins.modifiers if m not in types), types, ins)
 
-        >>> Form.parse("cvt.rn.f16x2.f32").types
-        ('f16x2', 'f32')
-        """
-        base, *rest = opcode.split(".")
-        types = tuple(m for m in rest if _TYPE.match(m))
-        mods = tuple(m for m in rest if not _TYPE.match(m))
-        return cls(base, mods, types, opcode, line, source, destinations)
+    def but(self, **changes) -> Form:
+        """The same instruction with another base, mods or types, to hand to another rule."""
+        return replace(self, **changes)
 
     @property
     def type(self) -> str:
@@ -68,9 +66,9 @@ class Form:
         """The first modifier among the choices, else the default."""
         return next((m for m in self.mods if m in choices), default)
 
-    def refuse(self, why: str):
+    def refuse(self, why: str) -> Any:
         """Raise UnsupportedInstruction for this instruction."""
-        raise UnsupportedInstruction(self.text, self.line, self.source, why)
+        raise registry.unsupported(self.ins, why)
 
 
 def width(name: str) -> int:
@@ -89,32 +87,56 @@ def width(name: str) -> int:
     return int(re.sub(r"\D", "", name))
 
 
-RULES: dict[str, tuple[Rule, frozenset[str], frozenset[str]]] = {}
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A rule with the modifiers and the further types that it understands."""
+
+    rule: Rule
+    mods: frozenset[str]
+    also: frozenset[str]
 
 
-def alu(*bases: str, types: str, mods: str = "") -> Callable[[Rule], Rule]:
-    """Register a rule for some opcodes with the types and modifiers that it understands."""
+RULES: dict[tuple[str, str], Entry] = {}
+
+
+def alu(
+    bases: str, types: str, mods: str = "", also: str = "", constant: tuple[int, ...] = ()
+) -> Callable[[Rule], Rule]:
+    """Register a rule for opcodes whose last type is one of `types`.
+
+    `mods` are the modifiers and `also` the other types that it takes; everything else is refused.
+    """
 
     def register(rule: Rule) -> Rule:
-        for base in bases:
-            RULES[base] = (rule, frozenset(types.split()), frozenset(mods.split()))
+        entry = Entry(rule, frozenset(mods.split()), frozenset(also.split()))
+        for base in bases.split():
+            if base not in registry.ALU:
+                registry.alu(base, constant=constant)(emit)
+            for name in types.split():
+                if (base, name) in RULES:
+                    raise NameClash(
+                        f"two rules for {base}.{name}: {RULES[base, name].rule}, {rule}"
+                    )
+                RULES[base, name] = entry
         return rule
 
     return register
 
 
-def apply(form: Form, args: list[str]) -> Result:
-    """The C expression(s) of one ALU instruction.
+def emit(ins: Instruction, args: list[str]) -> Result:
+    """The C expression(s) of one ALU instruction, by the rule for its opcode and last type.
 
     Raises UnsupportedInstruction for an opcode, type or modifier that no rule takes.
     """
-    if form.base not in RULES:
-        form.refuse("no such ALU operation")
-    rule, types, mods = RULES[form.base]
-    strange = [t for t in form.types if t not in types] + [m for m in form.mods if m not in mods]
+    form = Form.of(ins)
+    entry = RULES.get((form.base, form.type))
+    if entry is None:
+        return form.refuse(f"no '{form.base}' on '.{form.type}'")
+    strange = [t for t in form.types[:-1] if t not in entry.also]
+    strange += [m for m in form.mods if m not in entry.mods]
     if strange:
         form.refuse(f"'.{strange[0]}' is not one of its known forms")
-    return rule(form, args)
+    return entry.rule(form, args)
 
 
 # --- pieces that the families share ---
