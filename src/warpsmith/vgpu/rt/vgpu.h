@@ -82,6 +82,7 @@ typedef struct VgSite {
   uint64_t wavefronts_ideal;  /* shared: passes without any conflict */
   uint64_t bytes;             /* bytes asked for by active lanes */
   uint64_t divergent;         /* branches whose taken mask was neither empty nor the whole group */
+  uint64_t conflicts;         /* atomics: lanes that share their address with an earlier lane */
 } VgSite;
 
 typedef struct VgBlockCount {
@@ -123,21 +124,57 @@ struct VgOp {           /* 64 bytes */
     uint64_t imm;             /* control instructions */
   };
   uint32_t guard;       /* offset of the guard predicate's lanes in w->regs, where flags say so */
-  uint16_t flags;       /* VG_GUARDED, VG_NEGATED */
-  uint16_t depth;       /* reserved */
+  uint16_t flags;       /* VG_GUARDED, … */
+  uint16_t kinds;       /* bit i: operand i lies in w->fixed, not in w->regs */
   uint32_t site;        /* instruction number: row of sites, of the host's line table */
   uint32_t aux;         /* block number, branch target, …, by handler */
   uint32_t a[8];        /* operands, destinations first: byte offsets in w->regs or w->fixed, or
                          * small immediates; the handler knows which */
 };
 
-enum { VG_GUARDED = 1, VG_NEGATED = 2 };
+enum {
+  VG_GUARDED = 1,
+  VG_NEGATED = 2,
+  VG_ADDRESS_FIXED = 4,  /* memory: the address lanes (offset in aux) lie in w->fixed */
+  VG_ADDRESS_32 = 8,     /* memory: the address lanes are uint32_t */
+  VG_SPIN = 16,          /* branches: back edge of a loop that may wait for another thread */
+  VG_ALIGNED = 32,       /* barriers: all threads of a warp must be at the same one */
+  VG_COUNTED = 64        /* guarded instructions: count active lanes in sites[site].threads */
+};
+
+#define VG_SINK 0xffffffffu  /* offset of an operand that is not there */
+
+/* The head of every register frame. */
+typedef struct VgFrame {
+  const VgOp *return_op;
+  char *caller;               /* the caller's frame */
+  const uint32_t *call;       /* the call's description, for its results */
+  uint64_t bytes;             /* of this frame, head included */
+  uint64_t local;             /* offset of this frame's part of local memory */
+  uint64_t local_bytes;
+  uint64_t reserved[2];
+} VgFrame;
+
+/* Special registers that are lane arrays (uint32_t) in w->fixed. */
+typedef enum VgSpecial {
+  VG_TID_X, VG_TID_Y, VG_TID_Z, VG_NTID_X, VG_NTID_Y, VG_NTID_Z,
+  VG_CTAID_X, VG_CTAID_Y, VG_CTAID_Z, VG_NCTAID_X, VG_NCTAID_Y, VG_NCTAID_Z,
+  VG_LANEID, VG_WARPID, VG_NWARPID, VG_SMID, VG_NSMID, VG_GRIDID,
+  VG_LANEMASK_EQ, VG_LANEMASK_LE, VG_LANEMASK_LT, VG_LANEMASK_GE, VG_LANEMASK_GT,
+  VG_CLUSTERID_X, VG_CLUSTERID_Y, VG_CLUSTERID_Z,
+  VG_NCLUSTERID_X, VG_NCLUSTERID_Y, VG_NCLUSTERID_Z,
+  VG_CLUSTER_CTAID_X, VG_CLUSTER_CTAID_Y, VG_CLUSTER_CTAID_Z,
+  VG_CLUSTER_NCTAID_X, VG_CLUSTER_NCTAID_Y, VG_CLUSTER_NCTAID_Z,
+  VG_CLUSTER_CTARANK, VG_CLUSTER_NCTARANK, VG_IS_EXPLICIT_CLUSTER,
+  VG_TOTAL_SMEM_SIZE, VG_DYNAMIC_SMEM_SIZE, VG_AGGR_SMEM_SIZE,
+  VG_ENVREG1, VG_ENVREG2,
+  VG_SPECIALS
+} VgSpecial;
 
 /* ---------------------------------------------------------------------------- machine state */
 
-typedef enum VgState {
-  VG_READY, VG_AT_BARRIER, VG_AT_JOIN, VG_SLEEPING
-} VgState;
+typedef enum VgState { VG_READY, VG_AT_BARRIER, VG_AT_JOIN } VgState;
+typedef enum VgStatus { VG_RUNNING, VG_BLOCKED, VG_DONE } VgStatus;
 
 /* Lanes of a warp that are not running now: where they continue and what they wait for. */
 typedef struct VgGroup {
@@ -167,8 +204,10 @@ struct VgWarp {
   int32_t quantum;      /* back edges left before the running group is parked */
   int32_t quantum_full;
   uint32_t rotating;    /* the lowest-pc rule is off */
-  uint32_t status;      /* scheduler's: running, blocked, done */
-  uint32_t reserved;
+  uint32_t status;      /* VgStatus */
+  uint32_t breath;      /* back edges left until the budgets are looked at */
+  const VgOp *early;    /* a collective that runs though member lanes are elsewhere */
+  char *stack, *stack_end;    /* all register frames */
   uint64_t clock;       /* warp instructions executed */
   uint64_t ages;
   void *async;          /* pending cp.async copies; owned by memory.c, NULL when there are none */
@@ -208,7 +247,8 @@ struct VgLaunch {
   uint64_t stack_bytes;       /* register frames of all calls, per warp */
   uint64_t fixed_bytes;
   uint64_t local_bytes;       /* per lane */
-  uint64_t static_local_bytes;/* of the kernel's own frame */
+  uint64_t frame_local_bytes; /* of the kernel's own frame */
+  uint64_t dynamic_shared_bytes;
   uint64_t shared_bytes;      /* static + dynamic */
   const char *params;         /* kernel parameters, packed */
   uint64_t param_bytes;
@@ -223,7 +263,8 @@ struct VgLaunch {
   uint64_t seed;
   uint64_t max_instructions;  /* thread instructions, per worker */
   double max_seconds;
-  uint32_t special[64];       /* offsets in w->fixed of special registers, see VgSpecial; 0: unused */
+  uint32_t special[VG_SPECIALS];/* offsets in w->fixed of special registers; VG_SINK: unused */
+  uint32_t reserved;
 };
 
 /* One host thread's part of a launch. */
@@ -235,6 +276,8 @@ struct VgWorker {
   uint64_t first_block, last_block;   /* linear block numbers, last exclusive */
   uint64_t instructions;/* thread instructions so far */
   VgAllocation last[2]; /* last hits in the table: a load's and a store's */
+  void *memory;         /* memory.c's own state, NULL until it makes one; see vg_memory_close */
+  uint64_t block_shared;/* bytes allocated for one block's shared memory */
   char *printed;        /* vprintf output, malloc'ed */
   uint64_t printed_bytes, printed_room;
   uint64_t clock;       /* %clock64: warp instructions so far, of all warps */
@@ -296,6 +339,8 @@ void vg_async_wait_group(VgWarp *w, uint32_t mask, uint32_t pending);
 void vg_async_wait_all(VgWarp *w, uint32_t mask);
 /* Drop what is pending (end of a block) and free w->async. */
 void vg_async_reset(VgWarp *w);
+/* Free worker->memory (end of a launch). */
+void vg_memory_close(VgWorker *worker);
 /* cp.async.bulk and other block copies: check and copy `bytes`, counted as one request of
  * bytes / 32 sectors at `site`. Addresses are host pointers (shared already has its base added). */
 int vg_bulk_copy(VgWarp *w, uint32_t site, uint32_t lane, uint64_t destination, uint64_t source,
@@ -304,6 +349,25 @@ int vg_bulk_copy(VgWarp *w, uint32_t site, uint32_t lane, uint64_t destination, 
  * count `wavefronts` for rows of `bytes` bytes read in passes of 8 lanes. Nonzero: a fault. */
 int vg_shared_rows(VgWarp *w, uint32_t site, uint32_t lanes, const uint64_t *offset, uint32_t bytes,
                    int is_store);
+
+/* ------------------------------------------------------------------- sched.c, for handlers */
+
+/* A `.sync` instruction whose member lanes are not all here: NULL or the op to run instead. Returns
+ * `o` itself when the members are here (after lanes that waited at `o` have joined: w->mask grows). */
+const VgOp *vg_join(const VgOp *o, VgWarp *w, uint32_t members);
+/* Leave the running group where it is, waiting for nothing, and let other groups and warps run. */
+const VgOp *vg_park(const VgOp *o, VgWarp *w);
+/* Park the running group in a state, then choose another of this warp; NULL when there is none. */
+const VgOp *vg_wait(const VgOp *o, VgWarp *w, uint32_t state, uint32_t barrier);
+/* The running group goes to `target`, another frame perhaps: recompute w->lowest. */
+void vg_order(VgWarp *w);
+/* Choose the group to run; NULL when all wait. */
+const VgOp *vg_pick(VgWarp *w);
+/* Stop when the step or time budget is used up; nonzero then. */
+int vg_budget(VgWarp *w, const VgOp *o);
+/* Release the block's barriers that are complete. */
+void vg_release(VgBlock *block);
+void vg_print(VgWorker *worker, const char *text, uint64_t bytes);
 
 /* ------------------------------------------------------------------------ sched.c, for the host */
 
