@@ -1,0 +1,169 @@
+/* Copies that the hardware does on the side: cp.async and its groups, bulk copies, matrix rows.
+ * SPDX-License-Identifier: Apache-2.0
+ *
+ * A cp.async reads its source when it is issued and writes shared memory when it is waited for, the
+ * latest moment the machine allows: a kernel that forgets the wait reads old data here.
+ */
+#include <stdlib.h>
+
+#include "reach.h"
+
+typedef struct Copy {
+  uint32_t mask;                 /* lanes that have not waited yet */
+  uint32_t width;
+  uint32_t group[VG_LANES];      /* the lane's group, counted from 0 */
+  uint64_t to[VG_LANES];         /* host addresses in shared memory */
+  char data[VG_LANES][16];
+} Copy;
+
+typedef struct Pending {
+  uint32_t committed[VG_LANES];  /* groups that each lane has closed */
+  uint32_t count, room;
+  Copy *copies;
+} Pending;
+
+static Copy *append(VgWarp *w) {
+  Pending *p = w->async;
+  if (!p) w->async = p = calloc(1, sizeof *p);
+  if (!p) return NULL;
+  if (p->count == p->room) {
+    uint32_t room = p->room ? 2 * p->room : 16;
+    Copy *more = realloc(p->copies, room * sizeof *more);
+    if (!more) return NULL;
+    p->copies = more, p->room = room;
+  }
+  return &p->copies[p->count++];
+}
+
+/* Lanes that read their source at all. */
+static uint32_t readers(uint32_t mask, const uint32_t *source_bytes, const uint32_t *ignore) {
+  VG_EACH(l, mask)
+    if ((source_bytes && !source_bytes[l]) || (ignore && ignore[l])) mask &= ~(1u << l);
+  return mask;
+}
+
+static void count_copy(VgWarp *w, uint32_t site, const VgReach *from, const VgReach *to) {
+  VgSite *row = &w->worker->sites[site];
+  if (from->mask) vg_count(w, site, from);
+  else row->requests++;
+  vg_count_shared(row, to, to->width <= 4 ? 32 : 128 / to->width);
+}
+
+int vg_async_copy(VgWarp *w, const VgAccess *a, uint32_t mask, const uint64_t *shared,
+                  const uint64_t *global, const uint32_t *source_bytes,
+                  const uint32_t *ignore_source) {
+  uint32_t width = (uint32_t)a->bytes * a->count;
+  VgAccess window = {.site = a->site, .space = VG_SHARED};
+  VgReach to = {.mask = mask, .width = width, .space = VG_SHARED, .is_store = 1};
+  VgReach from = {.mask = readers(mask, source_bytes, ignore_source), .width = width, .space = VG_GLOBAL};
+  if (vg_admit(w, &window, shared, &to)) return 1;
+  if (from.mask && vg_admit(w, a, global, &from)) return 1;
+  if (w->worker->launch->counting) count_copy(w, a->site, &from, &to);
+  Copy *copy = append(w);
+  if (!copy) return vg_fault(w, VG_FAULT_ILLEGAL_ACCESS, a->site, mask), 1;
+  copy->mask = mask, copy->width = width;
+  memcpy(copy->group, ((Pending *)w->async)->committed, sizeof copy->group);
+  memcpy(copy->to, to.at, sizeof copy->to);
+  VG_EACH(l, mask) {
+    uint32_t bytes = !(from.mask >> l & 1) ? 0 : source_bytes ? source_bytes[l] : width;
+    if (bytes > width) bytes = width;
+    memcpy(copy->data[l], (const void *)(uintptr_t)from.at[l], bytes);
+    memset(copy->data[l] + bytes, 0, 16 - bytes);
+  }
+  return 0;
+}
+
+void vg_async_commit(VgWarp *w, uint32_t mask) {
+  Pending *p = w->async;
+  if (!p) w->async = p = calloc(1, sizeof *p);
+  if (p) VG_EACH(l, mask) p->committed[l]++;
+}
+
+/* Write the lanes' copies of groups below last[l]; forget copies that all lanes have. */
+static void land(Pending *p, uint32_t mask, const uint32_t *last) {
+  uint32_t left = 0;
+  for (uint32_t i = 0; i < p->count; i++) {
+    Copy *copy = &p->copies[i];
+    VG_EACH(l, copy->mask & mask) {
+      if (copy->group[l] >= last[l]) continue;
+      memcpy((void *)(uintptr_t)copy->to[l], copy->data[l], copy->width);
+      copy->mask &= ~(1u << l);
+    }
+    if (!copy->mask) continue;
+    if (left != i) p->copies[left] = *copy;
+    left++;
+  }
+  p->count = left;
+}
+
+void vg_async_wait_group(VgWarp *w, uint32_t mask, uint32_t pending) {
+  Pending *p = w->async;
+  if (!p) return;
+  uint32_t last[VG_LANES];
+  VG_EACH(l, mask) last[l] = p->committed[l] > pending ? p->committed[l] - pending : 0;
+  land(p, mask, last);
+}
+
+void vg_async_wait_all(VgWarp *w, uint32_t mask) {
+  uint32_t last[VG_LANES];
+  VG_EACH(l, mask) last[l] = UINT32_MAX;
+  if (w->async) land(w->async, mask, last);
+}
+
+void vg_async_reset(VgWarp *w) {
+  Pending *p = w->async;
+  if (p) free(p->copies);
+  free(p);
+  w->async = NULL;
+}
+
+/* ------------------------------------------------------------------------------- bulk copies */
+
+/* Does [at, at + bytes) lie in the shared memory of a resident block? */
+static int in_shared(const VgWorker *worker, uint64_t at, uint64_t bytes) {
+  for (uint32_t i = 0; i < worker->launch->resident_blocks; i++) {
+    const VgBlock *b = &worker->resident[i];
+    uint64_t offset = at - (uint64_t)(uintptr_t)b->shared;
+    if (offset < b->shared_bytes && bytes <= b->shared_bytes - offset) return 1;
+  }
+  return 0;
+}
+
+/* One end of a bulk copy; counts it where it is global. */
+static int bulk_end(VgWarp *w, uint32_t site, uint32_t lane, uint64_t at, uint64_t bytes,
+                    int is_store) {
+  if (in_shared(w->worker, at, bytes)) return 0;
+  VgAccess a = {.site = site, .space = VG_GLOBAL};
+  VgReach r = {.mask = 1u << lane, .width = 16, .space = VG_GLOBAL, .is_store = (uint8_t)is_store};
+  uint64_t address[VG_LANES] = {0};
+  address[lane] = at;
+  if (vg_admit(w, &a, address, &r)) return 1;
+  address[lane] = at + bytes - 16;
+  if (vg_admit(w, &a, address, &r)) return 1;
+  const VgAllocation *row = &w->worker->last[is_store];
+  if (w->worker->launch->counting) vg_count_span(w, site, row, at, bytes, is_store);
+  return 0;
+}
+
+int vg_bulk_copy(VgWarp *w, uint32_t site, uint32_t lane, uint64_t destination, uint64_t source,
+                 uint64_t bytes) {
+  if (!bytes) return 0;
+  if (bytes % 16) return vg_fault(w, VG_FAULT_MISALIGNED, site, 1u << lane), 1;
+  if (bulk_end(w, site, lane, source, bytes, 0) || bulk_end(w, site, lane, destination, bytes, 1))
+    return 1;
+  memmove((void *)(uintptr_t)destination, (const void *)(uintptr_t)source, bytes);
+  return 0;
+}
+
+int vg_shared_rows(VgWarp *w, uint32_t site, uint32_t lanes, const uint64_t *offset, uint32_t bytes,
+                   int is_store) {
+  VgAccess a = {.site = site, .space = VG_SHARED};
+  VgReach r = {.mask = lanes, .width = bytes, .space = VG_SHARED, .is_store = (uint8_t)is_store};
+  if (vg_admit(w, &a, offset, &r)) return 1;
+  if (!w->worker->launch->counting) return 0;
+  VgSite *row = &w->worker->sites[site];
+  uint32_t count = (uint32_t)__builtin_popcount(lanes);
+  row->requests++, row->threads += count, row->bytes += (uint64_t)count * bytes;
+  vg_count_shared(row, &r, 8);
+  return 0;
+}

@@ -1,0 +1,177 @@
+/* Exact counts of one warp's access: sectors of global memory, bank wavefronts of shared memory.
+ * SPDX-License-Identifier: Apache-2.0
+ *
+ * Sectors are distinct aligned 32-byte pieces; the ideal is ceil(distinct bytes / 32). Shared
+ * accesses go in passes of 32, 16, 8 lanes for 4, 8, 16 bytes a lane; a pass costs the most distinct
+ * 4-byte words that any of the 32 banks must give.
+ */
+#include "reach.h"
+
+#define SECTOR 5 /* log2 of its bytes */
+#define BANKS 32
+
+/* ------------------------------------------------------------------------ sectors touched */
+
+static void mark(uint64_t *bits, uint64_t sector, int parallel) {
+  uint64_t bit = 1ull << (sector & 63), *word = &bits[sector >> 6];
+  if (*word & bit) return;
+  if (parallel) __atomic_fetch_or(word, bit, __ATOMIC_RELAXED);
+  else *word |= bit;
+}
+
+static void see(const VgLaunch *launch, const VgAllocation *row, uint64_t first, uint64_t bytes,
+                int is_store) {
+  uint64_t *bits = is_store ? row->seen_written : row->seen_read;
+  if (!bits) return;
+  uint64_t base = row->begin >> SECTOR;
+  for (uint64_t s = first >> SECTOR; s <= (first + bytes - 1) >> SECTOR; s++)
+    mark(bits, s - base, (int)launch->parallel);
+}
+
+static void see_lanes(VgWarp *w, const VgReach *r, int is_store) {
+  const VgLaunch *launch = w->worker->launch;
+  const VgAllocation *row = &w->worker->last[r->is_store];
+  VG_EACH(l, r->mask) {
+    if (r->at[l] - row->begin >= row->end - row->begin) row = vg_find(launch, r->at[l]);
+    if (!row) return;
+    see(launch, row, r->at[l], r->width, is_store);
+  }
+}
+
+/* -------------------------------------------------------------------------------- distinct */
+
+/* How many different values of key[l] >> shift the lanes of `mask` hold. While values rise with the
+ * lane, the common case, the newest value is the only one to compare with. */
+static uint32_t distinct(const uint64_t *key, uint32_t mask, int shift) {
+  uint64_t kept[VG_LANES];
+  uint32_t n = 0, rising = 1;
+  VG_EACH(l, mask) {
+    uint64_t value = key[l] >> shift;
+    if (n && kept[n - 1] == value) continue;
+    rising &= !n || value > kept[n - 1];
+    uint32_t i = rising ? n : 0;
+    while (i < n && kept[i] != value) i++;
+    if (i == n) kept[n++] = value;
+  }
+  return n;
+}
+
+/* The most lanes that share one address. */
+static uint32_t crowd(const uint64_t *key, uint32_t mask) {
+  uint32_t most = 0, left = mask;
+  while (left) {
+    uint32_t same = 0, first = (uint32_t)__builtin_ctz(left);
+    VG_EACH(l, left) same |= (uint32_t)(key[l] == key[first]) << l;
+    uint32_t lanes = (uint32_t)__builtin_popcount(same);
+    most = lanes > most ? lanes : most;
+    left &= ~same;
+  }
+  return most;
+}
+
+/* --------------------------------------------------------------------------- shared memory */
+
+typedef struct Banks {
+  uint32_t words[BANKS][VG_LANES * 4];
+  uint32_t count[BANKS];
+} Banks;
+
+/* Add a 4-byte word to its bank unless it is there; the new depth of the bank. */
+static uint32_t put(Banks *banks, uint32_t word) {
+  uint32_t bank = word % BANKS, n = banks->count[bank];
+  for (uint32_t i = 0; i < n; i++)
+    if (banks->words[bank][i] == word) return 0;
+  banks->words[bank][n] = word;
+  return banks->count[bank] = n + 1;
+}
+
+void vg_count_shared(VgSite *row, const VgReach *r, uint32_t lanes_per_pass) {
+  uint32_t words = r->width <= 4 ? 1 : r->width / 4;
+  for (uint32_t start = 0; start < VG_LANES; start += lanes_per_pass) {
+    uint32_t some = lanes_per_pass == 32 ? r->mask : r->mask & (((1u << lanes_per_pass) - 1) << start);
+    if (!some) continue;
+    Banks banks;
+    uint32_t deepest = 0, total = 0;
+    memset(banks.count, 0, sizeof banks.count);
+    VG_EACH(l, some) for (uint32_t i = 0; i < words; i++) {
+      uint32_t depth = put(&banks, (uint32_t)(r->at[l] / 4 + i));
+      deepest = depth > deepest ? depth : deepest;
+      total += depth > 0;
+    }
+    row->wavefronts += deepest;
+    row->wavefronts_ideal += (total + BANKS - 1) / BANKS;
+  }
+}
+
+/* Lanes of an atomic go one after another in their bank, also on one word. */
+static uint32_t atomic_passes(const VgReach *r) {
+  uint32_t count[BANKS] = {0}, most = 0;
+  VG_EACH(l, r->mask) {
+    uint32_t n = ++count[r->at[l] / 4 % BANKS];
+    most = n > most ? n : most;
+  }
+  return most;
+}
+
+/* ------------------------------------------------------------------------------ local memory */
+
+/* Local memory is interleaved by lanes: word i of lane l lies at i * 128 + 4 * l. */
+static void count_local(VgWarp *w, VgSite *row, const VgReach *r) {
+  uint32_t words = r->width <= 4 ? 1 : r->width / 4, lanes = (uint32_t)__builtin_popcount(r->mask);
+  for (uint32_t i = 0; i < words; i++) {
+    uint64_t at[VG_LANES];
+    VG_EACH(l, r->mask) {
+      uint64_t offset = r->at[l] - (uint64_t)(uintptr_t)w->local - l * w->local_stride;
+      at[l] = (offset / 4 + i) * 128 + 4 * l;
+    }
+    row->sectors += distinct(at, r->mask, SECTOR);
+  }
+  row->sectors_ideal += ((uint64_t)lanes * r->width + 31) / 32;
+}
+
+/* ------------------------------------------------------------------------------------ entry */
+
+static VgSite *count_lanes(VgWarp *w, uint32_t site, const VgReach *r) {
+  VgSite *row = &w->worker->sites[site];
+  uint32_t lanes = (uint32_t)__builtin_popcount(r->mask);
+  row->requests++, row->threads += lanes, row->bytes += (uint64_t)lanes * r->width;
+  return row;
+}
+
+static void count_global(VgWarp *w, VgSite *row, const VgReach *r) {
+  row->sectors += distinct(r->at, r->mask, SECTOR);
+  row->sectors_ideal += ((uint64_t)distinct(r->at, r->mask, 0) * r->width + 31) / 32;
+  if (r->space == VG_CONST) return;
+  see_lanes(w, r, r->is_store);
+}
+
+void vg_count(VgWarp *w, uint32_t site, const VgReach *r) {
+  if (r->space == VG_PARAM) return;
+  VgSite *row = count_lanes(w, site, r);
+  switch (r->space) {
+    case VG_SHARED: vg_count_shared(row, r, r->width <= 4 ? 32 : 128 / r->width); break;
+    case VG_LOCAL: count_local(w, row, r); break;
+    default: count_global(w, row, r);
+  }
+}
+
+void vg_count_span(VgWarp *w, uint32_t site, const VgAllocation *allocation, uint64_t first,
+                   uint64_t bytes, int is_store) {
+  VgSite *row = &w->worker->sites[site];
+  row->requests++, row->threads += VG_LANES, row->bytes += bytes;
+  row->sectors += ((first + bytes - 1) >> SECTOR) - (first >> SECTOR) + 1;
+  row->sectors_ideal += (bytes + 31) / 32;
+  see(w->worker->launch, allocation, first, bytes, is_store);
+}
+
+void vg_count_atomic(VgWarp *w, uint32_t site, const VgReach *r) {
+  VgSite *row = count_lanes(w, site, r);
+  row->wavefronts_ideal++;
+  if (r->space == VG_SHARED) {
+    row->wavefronts += atomic_passes(r);
+    return;
+  }
+  row->wavefronts += crowd(r->at, r->mask);
+  count_global(w, row, r);
+  see_lanes(w, r, 0);
+}

@@ -1,0 +1,351 @@
+/* Checked and counted loads and stores of one warp.
+ * SPDX-License-Identifier: Apache-2.0
+ *
+ * A whole warp that touches one contiguous span of one allocation takes a short path: one range
+ * test, one copy. Everything else is admitted lane by lane in vg_admit. Checks of order and of
+ * initialized memory attach to vg_admit's end and to the short path in `span`, where the addresses
+ * are known to be good and no data has moved.
+ */
+#include "reach.h"
+
+/* Below this, an address that no allocation holds is called a null pointer plus an offset. */
+#define NULL_REACH (16ull << 20)
+
+/* ------------------------------------------------------------------------------ allocations */
+
+const VgAllocation *vg_find(const VgLaunch *launch, uint64_t address) {
+  uint32_t low = 0, high = launch->table_count;
+  while (low < high) {
+    uint32_t middle = (low + high) / 2;
+    if (launch->table[middle].end <= address) low = middle + 1;
+    else high = middle;
+  }
+  return low < launch->table_count && launch->table[low].begin <= address ? &launch->table[low]
+                                                                          : NULL;
+}
+
+static inline int inside(const VgAllocation *row, uint64_t first, uint64_t bytes) {
+  uint64_t size = row->end - row->begin;
+  return size >= bytes && first - row->begin <= size - bytes;
+}
+
+/* Is [first, first + bytes) in one allocation that allows the access? Remembers the row. */
+static int reachable(VgWorker *worker, uint64_t first, uint64_t bytes, int is_store) {
+  VgAllocation *last = &worker->last[is_store];
+  if (inside(last, first, bytes)) return 1;
+  if (!worker->launch->table) {
+    if (first < NULL_REACH) return 0;
+    *last = (VgAllocation){.begin = NULL_REACH, .end = UINT64_MAX};
+    return 1;
+  }
+  const VgAllocation *row = vg_find(worker->launch, first);
+  if (!row || !inside(row, first, bytes) || (is_store && row->readonly)) return 0;
+  *last = *row;
+  return 1;
+}
+
+/* ----------------------------------------------------------------------------------- faults */
+
+static uint32_t verdict(const VgLaunch *launch, uint64_t address, const VgReach *r) {
+  int near_null = address < NULL_REACH || address > UINT64_MAX - NULL_REACH;
+  if (!launch->table) return near_null ? VG_FAULT_NULL_POINTER
+                             : address & (r->width - 1) ? VG_FAULT_MISALIGNED : VG_FAULT_NONE;
+  const VgAllocation *row = vg_find(launch, address);
+  if (!row && near_null) return VG_FAULT_NULL_POINTER;
+  if (address & (r->width - 1)) return VG_FAULT_MISALIGNED;
+  if (!row || !inside(row, address, r->width)) return VG_FAULT_OUT_OF_BOUNDS;
+  return r->is_store && row->readonly ? VG_FAULT_ILLEGAL_ACCESS : VG_FAULT_NONE;
+}
+
+static uint32_t window_verdict(uint64_t offset, uint64_t limit, const VgReach *r) {
+  if (offset & (r->width - 1)) return VG_FAULT_MISALIGNED;
+  return limit < r->width || offset > limit - r->width ? VG_FAULT_OUT_OF_BOUNDS : VG_FAULT_NONE;
+}
+
+/* Report the lanes that fail like the lowest one that fails. `asked`: addresses or offsets;
+ * limit: 0 for global memory, else the size of the window. Returns 0 if all lanes are good. */
+static int blame(VgWarp *w, uint32_t site, const uint64_t *asked, uint64_t limit, const VgReach *r) {
+  uint32_t kind = VG_FAULT_NONE, lanes = 0, lowest = 0;
+  int windowed = r->space == VG_SHARED || r->space == VG_LOCAL;
+  VG_EACH(l, r->mask) {
+    uint32_t mine = windowed ? window_verdict(asked[l], limit, r)
+                             : verdict(w->worker->launch, asked[l], r);
+    if (mine && !kind) kind = mine, lowest = l;
+    if (mine && mine == kind) lanes |= 1u << l;
+  }
+  if (!kind) return 0;
+  if (vg_fault(w, kind, site, lanes)) {
+    VgFault *f = &w->worker->fault;
+    f->space = r->space, f->is_store = r->is_store, f->bytes = r->width;
+    f->address = asked[lowest], f->limit = limit;
+  }
+  return 1;
+}
+
+/* ------------------------------------------------------------------------------- admission */
+
+typedef struct Extent { uint64_t low, high, bits; } Extent;
+
+static Extent extent(const uint64_t *at, uint32_t mask) {
+  Extent e = {UINT64_MAX, 0, 0};
+  for (uint32_t l = 0; l < VG_LANES; l++) {
+    uint64_t on = 0 - (uint64_t)(mask >> l & 1), low = at[l] | ~on, high = at[l] & on;
+    e.low = low < e.low ? low : e.low;
+    e.high = high > e.high ? high : e.high;
+    e.bits |= high;
+  }
+  return e;
+}
+
+/* r->at holds offsets; turn them into addresses base + l * stride. */
+static int admit_window(VgWarp *w, uint32_t site, VgReach *r, char *base, uint64_t stride,
+                        uint64_t limit) {
+  Extent e = extent(r->at, r->mask);
+  int bad = (e.bits & (r->width - 1)) || limit < r->width || e.high > limit - r->width;
+  if (bad && blame(w, site, r->at, limit, r)) return 1;
+  for (uint32_t l = 0; l < VG_LANES; l++) r->at[l] += (uint64_t)(uintptr_t)base + l * stride;
+  return 0;
+}
+
+static int admit_global(VgWarp *w, uint32_t site, VgReach *r) {
+  Extent e = extent(r->at, r->mask);
+  if (e.bits & (r->width - 1)) return blame(w, site, r->at, 0, r);
+  uint64_t bytes = e.high - e.low + r->width;
+  if (e.low + bytes >= e.low && reachable(w->worker, e.low, bytes, r->is_store)) return 0;
+  VG_EACH(l, r->mask)
+    if (!reachable(w->worker, r->at[l], r->width, r->is_store)) return blame(w, site, r->at, 0, r);
+  return 0;
+}
+
+int vg_admit(VgWarp *w, const VgAccess *a, const uint64_t *address, VgReach *r) {
+  for (uint32_t l = 0; l < VG_LANES; l++) r->at[l] = address[l] + (uint64_t)a->offset;
+  switch (r->space) {
+    case VG_PARAM: return 0;
+    case VG_SHARED:
+      return admit_window(w, a->site, r, w->block->shared, 0, w->block->shared_bytes);
+    case VG_LOCAL: return admit_window(w, a->site, r, w->local, w->local_stride, w->local_stride);
+    default: return admit_global(w, a->site, r);
+  }
+}
+
+/* ------------------------------------------------------------------------- generic addresses */
+
+/* Which active lanes point into the block's shared memory, and which into their local memory. */
+static void windows(const VgWarp *w, const VgAccess *a, const uint64_t *address, uint32_t mask,
+                    uint32_t *shared, uint32_t *local) {
+  uint64_t block = (uint64_t)(uintptr_t)w->block->shared, lane = (uint64_t)(uintptr_t)w->local;
+  uint32_t in_shared = 0, in_local = 0;
+  for (uint32_t l = 0; l < VG_LANES; l++) {
+    uint64_t at = address[l] + (uint64_t)a->offset;
+    in_shared |= (uint32_t)(at - block < w->block->shared_bytes) << l;
+    in_local |= (uint32_t)(at - lane < VG_LANES * w->local_stride) << l;
+  }
+  *shared = in_shared & mask, *local = in_local & mask;
+}
+
+void vg_split(const VgWarp *w, const VgAccess *a, uint32_t mask, const uint64_t *address,
+              VgParts *parts) {
+  static const uint8_t space[3] = {VG_GLOBAL, VG_SHARED, VG_LOCAL};
+  uint64_t base[3] = {0, (uint64_t)(uintptr_t)w->block->shared, (uint64_t)(uintptr_t)w->local};
+  windows(w, a, address, mask, &parts->lanes[1], &parts->lanes[2]);
+  parts->lanes[0] = mask & ~parts->lanes[1] & ~parts->lanes[2];
+  for (int i = 0; i < 3; i++) {
+    if (!parts->lanes[i]) continue;
+    uint64_t stride = i == 2 ? w->local_stride : 0;
+    parts->access[i] = *a, parts->access[i].space = space[i];
+    for (uint32_t l = 0; l < VG_LANES; l++) parts->address[i][l] = address[l] - base[i] - l * stride;
+  }
+}
+
+/* ------------------------------------------------------------------------------- the data */
+
+typedef struct Wide { uint64_t low, high; } Wide;
+
+#define FULL_OR_EACH(mask, l, body)                                                                \
+  do {                                                                                             \
+    if ((mask) == VG_FULL) { for (uint32_t l = 0; l < VG_LANES; l++) body }                        \
+    else VG_EACH(l, mask) body                                                                     \
+  } while (0)
+
+#define GATHER(R, M)                                                                               \
+  do {                                                                                             \
+    R *d = to;                                                                                     \
+    FULL_OR_EACH(mask, l, { d[l] = (R)*(const M *)(uintptr_t)(at[l] + skip); });                   \
+  } while (0)
+
+#define SCATTER(M, R)                                                                              \
+  do {                                                                                             \
+    const R *s = from;                                                                             \
+    FULL_OR_EACH(mask, l, { *(M *)(uintptr_t)(at[l] + skip) = (M)s[l]; });                         \
+  } while (0)
+
+#define SHAPE(bytes, reg_bytes, is_signed) ((bytes) << 8 | (reg_bytes) << 1 | (is_signed))
+
+/* Element at + skip of every active lane into the register `to`. */
+static void gather(const VgAccess *a, uint32_t mask, const uint64_t *at, uint64_t skip, void *to) {
+  switch (SHAPE(a->bytes, a->reg_bytes, !!a->is_signed)) {
+    case SHAPE(1, 2, 0): GATHER(uint16_t, uint8_t); break;
+    case SHAPE(1, 4, 0): GATHER(uint32_t, uint8_t); break;
+    case SHAPE(1, 8, 0): GATHER(uint64_t, uint8_t); break;
+    case SHAPE(1, 2, 1): GATHER(uint16_t, int8_t); break;
+    case SHAPE(1, 4, 1): GATHER(uint32_t, int8_t); break;
+    case SHAPE(1, 8, 1): GATHER(uint64_t, int8_t); break;
+    case SHAPE(2, 2, 0): case SHAPE(2, 2, 1): GATHER(uint16_t, uint16_t); break;
+    case SHAPE(2, 4, 0): GATHER(uint32_t, uint16_t); break;
+    case SHAPE(2, 8, 0): GATHER(uint64_t, uint16_t); break;
+    case SHAPE(2, 4, 1): GATHER(uint32_t, int16_t); break;
+    case SHAPE(2, 8, 1): GATHER(uint64_t, int16_t); break;
+    case SHAPE(4, 4, 0): case SHAPE(4, 4, 1): GATHER(uint32_t, uint32_t); break;
+    case SHAPE(4, 8, 0): GATHER(uint64_t, uint32_t); break;
+    case SHAPE(4, 8, 1): GATHER(uint64_t, int32_t); break;
+    case SHAPE(8, 8, 0): case SHAPE(8, 8, 1): GATHER(uint64_t, uint64_t); break;
+    default: FULL_OR_EACH(mask, l, { memcpy((char *)to + 16 * l, (void *)(uintptr_t)(at[l] + skip), 16); });
+  }
+}
+
+static void scatter(const VgAccess *a, uint32_t mask, const uint64_t *at, uint64_t skip,
+                    const void *from) {
+  switch (SHAPE(a->bytes, a->reg_bytes, 0)) {
+    case SHAPE(1, 2, 0): SCATTER(uint8_t, uint16_t); break;
+    case SHAPE(1, 4, 0): SCATTER(uint8_t, uint32_t); break;
+    case SHAPE(1, 8, 0): SCATTER(uint8_t, uint64_t); break;
+    case SHAPE(2, 2, 0): SCATTER(uint16_t, uint16_t); break;
+    case SHAPE(2, 4, 0): SCATTER(uint16_t, uint32_t); break;
+    case SHAPE(2, 8, 0): SCATTER(uint16_t, uint64_t); break;
+    case SHAPE(4, 4, 0): SCATTER(uint32_t, uint32_t); break;
+    case SHAPE(4, 8, 0): SCATTER(uint32_t, uint64_t); break;
+    case SHAPE(8, 8, 0): SCATTER(uint64_t, uint64_t); break;
+    default: FULL_OR_EACH(mask, l, { memcpy((void *)(uintptr_t)(at[l] + skip), (const char *)from + 16 * l, 16); });
+  }
+}
+
+/* ------------------------------------------------------------------------- the short path */
+
+static inline int contiguous(const uint64_t *address, uint64_t width) {
+  if (address[VG_LANES - 1] - address[0] != (VG_LANES - 1) * width) return 0;
+  uint64_t want = address[0], wrong = 0;
+  for (uint32_t l = 0; l < VG_LANES; l++, want += width) wrong |= address[l] ^ want;
+  return !wrong;
+}
+
+/* The host address of a whole warp's contiguous, admitted span; 0 to take the long way. */
+static inline uint64_t span(VgWarp *w, const VgAccess *a, uint32_t mask, const uint64_t *address,
+                            uint64_t width, int is_store) {
+  if (mask != VG_FULL || !contiguous(address, width)) return 0;
+  uint64_t first = address[0] + (uint64_t)a->offset, bytes = VG_LANES * width;
+  if (first & (width - 1)) return 0;
+  if (a->space == VG_SHARED) {
+    uint64_t room = w->block->shared_bytes;
+    return room < bytes || first > room - bytes ? 0 : (uint64_t)(uintptr_t)w->block->shared + first;
+  }
+  if (a->space > VG_GLOBAL) return 0;
+  return inside(&w->worker->last[is_store], first, bytes) ? first : 0;
+}
+
+static inline void count_span(VgWarp *w, const VgAccess *a, uint64_t first, uint64_t width,
+                              int is_store) {
+  if (!w->worker->launch->counting) return;
+  if (a->space != VG_SHARED) {
+    vg_count_span(w, a->site, &w->worker->last[is_store], first, VG_LANES * width, is_store);
+    return;
+  }
+  VgSite *row = &w->worker->sites[a->site];
+  uint64_t passes = width <= 4 ? 1 : width / 4;
+  row->requests++, row->threads += VG_LANES, row->bytes += VG_LANES * width;
+  row->wavefronts += passes, row->wavefronts_ideal += passes;
+}
+
+/* Vectors of 4-byte elements with a constant count, so that the compiler shuffles instead of gathering. */
+#define UNZIP(N)                                                                                   \
+  for (int i = 0; i < N; i++)                                                                      \
+    if (to[i]) for (uint32_t l = 0; l < VG_LANES; l++) ((uint32_t *)to[i])[l] = from[N * l + i]
+
+#define ZIP(N)                                                                                     \
+  for (uint32_t l = 0; l < VG_LANES; l++)                                                          \
+    for (int i = 0; i < N; i++) to[N * l + i] = ((const uint32_t *)from[i])[l]
+
+static int load_span(const VgAccess *a, const uint32_t *from, void *const *to) {
+  if (a->count == 1 && a->bytes == a->reg_bytes) {
+    if (!to[0]) return 1;
+    if (a->bytes == 4) memcpy(to[0], from, 4 * VG_LANES);
+    else memcpy(to[0], from, (size_t)a->bytes * VG_LANES);
+    return 1;
+  }
+  if (a->bytes != 4 || a->reg_bytes != 4) return 0;
+  if (a->count == 2) { UNZIP(2); return 1; }
+  if (a->count == 4) { UNZIP(4); return 1; }
+  return 0;
+}
+
+static int store_span(const VgAccess *a, uint32_t *to, const void *const *from) {
+  if (a->count == 1 && a->bytes == a->reg_bytes) {
+    if (a->bytes == 4) memcpy(to, from[0], 4 * VG_LANES);
+    else memcpy(to, from[0], (size_t)a->bytes * VG_LANES);
+    return 1;
+  }
+  if (a->bytes != 4 || a->reg_bytes != 4) return 0;
+  if (a->count == 2) { ZIP(2); return 1; }
+  if (a->count == 4) { ZIP(4); return 1; }
+  return 0;
+}
+
+/* ------------------------------------------------------------------------- loads and stores */
+
+static VgReach reach_of(const VgAccess *a, uint32_t mask, int is_store) {
+  VgReach r;
+  r.mask = mask, r.width = (uint32_t)a->bytes * a->count, r.space = a->space;
+  r.is_store = (uint8_t)is_store;
+  return r;
+}
+
+static int load_part(VgWarp *w, const VgAccess *a, uint32_t mask, const uint64_t *address,
+                     void *const *destination) {
+  VgReach r = reach_of(a, mask, 0);
+  if (vg_admit(w, a, address, &r)) return 1;
+  if (w->worker->launch->counting) vg_count(w, a->site, &r);
+  for (uint32_t i = 0; i < a->count; i++)
+    if (destination[i]) gather(a, mask, r.at, (uint64_t)i * a->bytes, destination[i]);
+  return 0;
+}
+
+static int store_part(VgWarp *w, const VgAccess *a, uint32_t mask, const uint64_t *address,
+                      void *const *source) {
+  VgReach r = reach_of(a, mask, 1);
+  if (vg_admit(w, a, address, &r)) return 1;
+  if (w->worker->launch->counting) vg_count(w, a->site, &r);
+  for (uint32_t i = 0; i < a->count; i++)
+    scatter(a, mask, r.at, (uint64_t)i * a->bytes, source[i]);
+  return 0;
+}
+
+typedef int (*Part)(VgWarp *w, const VgAccess *a, uint32_t mask, const uint64_t *address,
+                    void *const *registers);
+
+static int in_parts(VgWarp *w, const VgAccess *a, uint32_t mask, const uint64_t *address,
+                    void *const *registers, Part part) {
+  VgParts parts;
+  if (a->space != VG_GENERIC) return part(w, a, mask, address, registers);
+  vg_split(w, a, mask, address, &parts);
+  for (int i = 0; i < 3; i++)
+    if (parts.lanes[i] && part(w, &parts.access[i], parts.lanes[i], parts.address[i], registers))
+      return 1;
+  return 0;
+}
+
+int vg_load(VgWarp *w, const VgAccess *a, uint32_t mask, const uint64_t *address,
+            void *const *destination) {
+  uint64_t width = (uint64_t)a->bytes * a->count, first = span(w, a, mask, address, width, 0);
+  if (!first || !load_span(a, (const uint32_t *)(uintptr_t)first, destination))
+    return in_parts(w, a, mask, address, destination, load_part);
+  count_span(w, a, first, width, 0);
+  return 0;
+}
+
+int vg_store(VgWarp *w, const VgAccess *a, uint32_t mask, const uint64_t *address,
+             const void *const *source) {
+  uint64_t width = (uint64_t)a->bytes * a->count, first = span(w, a, mask, address, width, 1);
+  if (!first || !store_span(a, (uint32_t *)(uintptr_t)first, source))
+    return in_parts(w, a, mask, address, (void *const *)source, store_part);
+  count_span(w, a, first, width, 1);
+  return 0;
+}
