@@ -1,0 +1,375 @@
+"""Enter an operator in torch.library: schema, CPU and CUDA bodies, fake tensors, gradients."""
+# SPDX-License-Identifier: Apache-2.0
+
+from __future__ import annotations
+
+import collections
+import contextlib
+import sys
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from ..errors import CandidateError, OperatorError, ToolchainError
+from ..spec import ENTRY
+from ..spec.load import execute
+from .domain import Argument, Domain, unique
+from .reference import Reference, device_of, outputs_of, state_of, tensors_of
+
+NAMESPACE = "warpsmith"
+CPU_WAYS = ("reference", "virtual")
+
+
+class OperatorFallback(UserWarning):
+    """A saved operator was called outside its verified domain and used the reference instead."""
+
+
+class Body:
+    """What the torch operator of one name runs: the kernel where it was verified, else the reference.
+
+    cpu: what CPU tensors run on, "reference" or "virtual" (the virtual GPU).
+    fallbacks: calls that should have run the kernel and did not; `reasons` counts them by one word
+    (shape, dtype, layout, alignment, device, value, toolchain).
+    """
+
+    def __init__(self, name: str, reference: Reference, domain: Domain, folder: Path, count: int):
+        self.name, self.reference, self.domain, self.folder = name, reference, domain, folder
+        self.count = count  # of outputs
+        self.cpu = "reference"
+        self.reasons: collections.Counter[str] = collections.Counter()
+        self.last_fallback = ""
+        self._module: dict[str, Any] | None = None
+        self._broken = ""
+        self._guard_cache: dict[Any, tuple[str, str]] = {}
+
+    @property
+    def fallbacks(self) -> int:
+        return sum(self.reasons.values())
+
+    def replace_by(self, other: Body) -> None:
+        """Take over a freshly loaded equal body: the folder may have moved."""
+        self.folder, self._module, self._broken = other.folder, None, ""
+
+    def split(self, flat: Sequence[Any]) -> tuple[list[Any], dict[str, Any]]:
+        """The operator's arguments as inputs and state."""
+        count = len(self.domain.arguments)
+        return list(flat[:count]), dict(zip(self.domain.state, flat[count:]))
+
+    def forward(self, *flat: Any) -> Any:
+        """The values, contiguous and sharing no memory with the arguments, as torch asks for."""
+        inputs, state = self.split(flat)
+        with _on_device_of(flat):  # torch calls this below autograd: nothing is recorded
+            outputs = self._outputs("run", inputs, state, (inputs, state))
+            if outputs is None:
+                outputs = outputs_of(self.reference(inputs, state))
+            return self.pack(_own(outputs, flat))
+
+    def fake(self, *flat: Any) -> Any:
+        """Shapes and dtypes, from the reference on fake tensors."""
+        import torch
+
+        outputs = outputs_of(self.reference(*self.split(flat)))
+        return self.pack([torch.empty(o.shape, dtype=o.dtype, device=o.device) for o in outputs])
+
+    def pack(self, outputs: Sequence[Any]) -> Any:
+        if len(outputs) != self.count:
+            raise CandidateError(
+                f"{self.name} returned {len(outputs)} outputs, the task has {self.count}"
+            )
+        return outputs[0] if self.count == 1 else tuple(outputs)
+
+    def backward(self, gradients: Sequence[Any], outputs: Sequence[Any], *flat: Any) -> list[Any]:
+        """Gradients of the floating arguments, in order, from the candidate's own
+        `grad(gradients, inputs, outputs, state)`."""
+        import torch
+
+        inputs, state = self.split(flat)
+        given = (list(gradients), inputs, list(outputs), state)
+        with _on_device_of(flat):
+            found = self._outputs("grad", inputs, state, given)
+            if found is None:
+                found = self._recomputed(inputs, state, gradients)
+            wanted = floating(flat)
+            if len(found) != len(wanted):
+                raise CandidateError(
+                    f"{self.name}: grad returned {len(found)} gradients for {len(wanted)} floating "
+                    "inputs and weights"
+                )
+            filled = [torch.zeros_like(t) if g is None else g for g, t in zip(found, wanted)]
+            return _own(filled, [*flat, *outputs, *(g for g in gradients if g is not None)])
+
+    def fake_backward(
+        self, gradients: Sequence[Any], outputs: Sequence[Any], *flat: Any
+    ) -> list[Any]:
+        import torch
+
+        return [torch.empty(t.shape, dtype=t.dtype, device=t.device) for t in floating(flat)]
+
+    def _recomputed(
+        self, inputs: Sequence[Any], state: Mapping[str, Any], gradients: Sequence[Any]
+    ) -> tuple[Any, ...]:
+        """The reference's gradients. torch.func works below autograd, where autograd.grad cannot."""
+        import torch
+
+        flat = [*inputs, *state.values()]
+
+        def of(*varied: Any) -> Any:
+            fresh = iter(varied)
+            full = [_refill(value, fresh) for value in flat]
+            outputs = outputs_of(self.reference(*self.split(full)))
+            return tuple(o for o in outputs if o.is_floating_point())
+
+        pull: Any = torch.func.vjp(of, *floating(flat))[1]
+        return tuple(pull(tuple(g for g in gradients if g is not None)))
+
+    def _outputs(
+        self, function: str, inputs: list[Any], state: dict[str, Any], given: tuple[Any, ...]
+    ) -> tuple[Any, ...] | None:
+        """The kernel's answer, or None where the reference must answer."""
+        if not self._wants_kernel(inputs, state):
+            return None
+        try:
+            returned = self._function(function)(*given)
+        except (ToolchainError, ImportError) as error:
+            self._broken = f"its kernel cannot be built here: {error}"
+            self._count("toolchain", self._broken)
+            return None
+        return tuple(returned) if isinstance(returned, (list, tuple)) else (returned,)
+
+    def _wants_kernel(self, inputs: Sequence[Any], state: Mapping[str, Any]) -> bool:
+        tensors = [t for v in (*inputs, *state.values()) for t in tensors_of(v)]
+        if self.cpu == "reference" and not any(t.is_cuda for t in tensors):
+            return False  # by choice, so it does not count as a fallback
+        word, why = ("toolchain", self._broken) if self._broken else self._guard(inputs, state)
+        if word:
+            self._count(word, why)
+        return not word
+
+    def _guard(self, inputs: Sequence[Any], state: Mapping[str, Any]) -> tuple[str, str]:
+        """The domain's answer, remembered for calls that look the same."""
+        key = tuple(_look(v) for v in (*inputs, *state.values()))
+        if key not in self._guard_cache:
+            if len(self._guard_cache) >= 4096:
+                self._guard_cache.clear()
+            self._guard_cache[key] = self.domain.why_outside(inputs, state)
+        return self._guard_cache[key]
+
+    def _count(self, word: str, why: str) -> None:
+        first = not self.reasons
+        self.reasons[word] += 1
+        self.last_fallback = why
+        if first:
+            warnings.warn(
+                f"{NAMESPACE}::{self.name} uses its reference: {why}. Further calls like this are "
+                "counted in `fallbacks` without a warning.",
+                OperatorFallback,
+                stacklevel=4,
+            )
+
+    def _function(self, name: str) -> Callable[..., Any]:
+        if self._module is None:
+            self._module = _execute(self.folder / "kernel" / ENTRY)
+        if name in self._module:
+            return self._module[name]
+        if name == "run" and "ModelNew" in self._module:
+            self._module["run"] = _run_of_model(self._module, self.reference)
+            return self._module["run"]
+        raise CandidateError(f"{self.folder / 'kernel' / ENTRY} defines no {name!r}")
+
+
+def schema_of(domain: Domain, outputs: int) -> str:
+    """The operator's schema without its name.
+
+    Inputs keep the names of the reference's forward; weights follow, dots made underscores.
+    """
+    names = unique([*(a.name for a in domain.arguments), *domain.state])
+    kinds = [*(_schema_type(a) for a in domain.arguments), *("Tensor" for _ in domain.state)]
+    listed = ", ".join(f"{kind} {name}" for kind, name in zip(kinds, names))
+    result = "Tensor" if outputs == 1 else "(" + ", ".join(["Tensor"] * outputs) + ")"
+    return f"({listed}) -> {result}"
+
+
+def register(body: Body, schema: str, differentiable: bool, own_gradient: bool) -> Any:
+    """Enter the operator and give its overload `torch.ops.warpsmith.<name>.default`.
+
+    The torch library is kept alive by the table of loaded operators.
+    """
+    import torch
+
+    library = torch.library.Library(NAMESPACE, "FRAGMENT")
+    backward = None
+    try:
+        _define(library, body.name, schema, body.forward, body.fake)
+        if differentiable and own_gradient:
+            backward = f"{body.name}_backward"
+            inner = schema.split(")")[0].removeprefix("(")
+            _define(
+                library,
+                backward,
+                f"(Tensor?[] gradients, Tensor[] outputs, {inner}) -> Tensor[]",
+                body.backward,
+                body.fake_backward,
+            )
+        _add_gradient(library, body, differentiable, backward)
+    except RuntimeError as error:
+        raise OperatorError(f"torch refuses {NAMESPACE}::{body.name}{schema}: {error}") from error
+    return getattr(getattr(torch.ops, NAMESPACE), body.name).default, library
+
+
+def _define(library: Any, name: str, schema: str, run: Any, fake: Any) -> None:
+    import torch
+
+    tags = [torch.Tag.pt2_compliant_tag]
+    if hasattr(torch.Tag, "needs_exact_strides"):
+        tags.append(torch.Tag.needs_exact_strides)
+    library.define(name + schema, tags=tuple(tags))
+    for key in ("CPU", "CUDA"):
+        library.impl(name, run, key)
+    torch.library.register_fake(f"{NAMESPACE}::{name}", fake, lib=library)
+
+
+def _add_gradient(library: Any, body: Body, differentiable: bool, backward: str | None) -> None:
+    import torch
+
+    def remember(ctx: Any, inputs: Any, output: Any) -> None:
+        # a tensor leaves a 0, a list of tensors its length, any other argument itself in a tuple
+        ctx.kept = [
+            len(v) if _is_tensor_list(v) else 0 if isinstance(v, torch.Tensor) else (v,)
+            for v in inputs
+        ]
+        kept_outputs = outputs_of(output) if backward is not None else ()
+        ctx.save_for_backward(*(t for v in inputs for t in tensors_of(v)), *kept_outputs)
+        if not differentiable:
+            ctx.mark_non_differentiable(*outputs_of(output))
+
+    def gradients(ctx: Any, *of_outputs: Any) -> tuple[Any, ...]:
+        flat, outputs = _restore(ctx)
+        if not differentiable:
+            return tuple(None for _ in flat)
+        if backward is not None:
+            operator = getattr(getattr(torch.ops, NAMESPACE), backward)
+            given = [
+                g.contiguous() if o.is_floating_point() else None
+                for o, g in zip(outputs, of_outputs)
+            ]
+            found = iter(operator(given, outputs, *flat))
+            return tuple(_spread(value, found) for value in flat)
+        inputs, state = body.split(flat)
+        of_inputs, of_state = body.reference.gradients(inputs, state, of_outputs)
+        return (*of_inputs, *of_state.values())
+
+    torch.library.register_autograd(
+        f"{NAMESPACE}::{body.name}", gradients, setup_context=remember, lib=library
+    )
+    if backward is not None:
+        torch.library.register_autograd(
+            f"{NAMESPACE}::{backward}", _no_second_gradient, lib=library
+        )
+
+
+def _no_second_gradient(ctx: Any, *gradients: Any) -> Any:
+    raise OperatorError(
+        "this operator's own backward kernel has no second derivative; differentiate "
+        "`operator.reference` instead"
+    )
+
+
+def _restore(ctx: Any) -> tuple[list[Any], list[Any]]:
+    """The arguments, and the outputs where they were kept."""
+    saved, flat = iter(ctx.saved_tensors), []
+    for kept in ctx.kept:
+        if isinstance(kept, tuple):
+            flat.append(kept[0])
+        else:
+            flat.append([next(saved) for _ in range(kept)] if kept else next(saved))
+    return flat, list(saved)
+
+
+def _schema_type(argument: Argument) -> str:
+    return argument.kind + ("?" if argument.optional else "")
+
+
+def _is_tensor_list(value: Any) -> bool:
+    return isinstance(value, (list, tuple)) and bool(tensors_of(value))
+
+
+def floating(flat: Sequence[Any]) -> list[Any]:
+    """The floating-point tensors among the arguments, in order."""
+    return [t for v in flat for t in tensors_of(v) if t.is_floating_point()]
+
+
+def _refill(value: Any, fresh: Any) -> Any:
+    if _is_tensor_list(value):
+        return [_refill(v, fresh) for v in value]
+    return next(fresh) if tensors_of(value) and value.is_floating_point() else value
+
+
+def _spread(value: Any, found: Any) -> Any:
+    if _is_tensor_list(value):
+        return [_spread(v, found) for v in value]
+    return next(found) if tensors_of(value) and value.is_floating_point() else None
+
+
+def _own(outputs: Sequence[Any], arguments: Sequence[Any]) -> list[Any]:
+    """Contiguous outputs; one that shares memory with an argument or an earlier output is copied."""
+    taken = {t.untyped_storage().data_ptr() for v in arguments for t in tensors_of(v)} - {0}
+    owned = []
+    for output in outputs:
+        shared = output.untyped_storage().data_ptr() in taken
+        output = output.clone() if shared else output
+        output = output.contiguous()
+        taken.add(output.untyped_storage().data_ptr())
+        owned.append(output)
+    return owned
+
+
+def _look(value: Any) -> Any:
+    """What the guard depends on: shape, strides, type, device and alignment; a number itself."""
+    if hasattr(value, "data_ptr"):
+        return value.shape, value.stride(), value.dtype, value.device, value.data_ptr() % 32
+    return tuple(map(_look, value)) if isinstance(value, (list, tuple)) else (type(value), value)
+
+
+def _on_device_of(flat: Sequence[Any]) -> Any:
+    """Make the tensors' GPU current: a dispatcher call does not."""
+    import torch
+
+    for value in flat:
+        for tensor in tensors_of(value):
+            return torch.cuda.device(tensor.device) if tensor.is_cuda else contextlib.nullcontext()
+    return contextlib.nullcontext()
+
+
+def _execute(entry: Path) -> dict[str, Any]:
+    """Run a candidate's host module; it may import its own files."""
+    sys.path.insert(0, str(entry.parent))
+    try:
+        return execute(entry.read_text(), entry)
+    finally:
+        sys.path.remove(str(entry.parent))
+
+
+def _run_of_model(module: Mapping[str, Any], reference: Reference) -> Callable[..., Any]:
+    """`run` made of the KernelBench form: ModelNew with the state put in."""
+    import torch
+
+    models: dict[Any, tuple[Any, set[str]]] = {}  # one for each device
+
+    def model_on(device: Any) -> tuple[Any, set[str]]:
+        if device not in models:
+            model = module["ModelNew"](*reference.init_inputs)
+            if not isinstance(model, torch.nn.Module):
+                return models.setdefault(device, (model, set()))
+            model = model.to(device).train(reference.training)
+            models[device] = model, set(state_of(model))
+        return models[device]
+
+    def run(inputs: Sequence[Any], state: Mapping[str, Any]) -> Any:
+        model, names = model_on(device_of(inputs, state))
+        if not names:
+            return model(*inputs)
+        weights = {name: tensor for name, tensor in state.items() if name in names}
+        return torch.func.functional_call(model, weights, tuple(inputs))
+
+    return run
