@@ -110,7 +110,7 @@ def test_a_number_can_be_neither_doubled_nor_skipped(path, number):
 def test_what_is_not_plain_is_refused_whole(path):
     with made_runs.journal(path, []) as journal:
         bad = dataclasses.replace(made_runs.right("x", 1.0), environment={"tensor": object()})
-        with pytest.raises(JournalError, match="record of 'x' cannot be written.*not plain data"):
+        with pytest.raises(JournalError, match=r"record of 'x' cannot be written.*not plain data"):
             journal.append(bad)
         with pytest.raises(JournalError, match="cannot be written"):
             journal.append(made_runs.record(made_runs.candidate("y", kernel="\ud800")))
@@ -189,7 +189,7 @@ def test_a_newer_schema_says_to_upgrade(path):
     made_runs.journal(path).close()
     with sqlite3.connect(path) as raw:
         raw.execute("PRAGMA user_version = 99")
-    with pytest.raises(JournalError, match="newer warpsmith.*schema 99.*pip install --upgrade"):
+    with pytest.raises(JournalError, match=r"newer warpsmith.*schema 99.*pip install --upgrade"):
         Journal(path)
 
 

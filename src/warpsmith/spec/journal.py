@@ -216,6 +216,10 @@ class Journal:
         return str(self.task["name"])
 
     @property
+    def task_id(self) -> str:
+        return str(self.task["id"])
+
+    @property
     def task_source(self) -> str:
         """The text of the task file; empty for a task made in Python."""
         return str(self.task["source"])
