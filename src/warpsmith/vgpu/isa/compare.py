@@ -20,6 +20,8 @@ def compare(form: Form, name: str, x: str, y: str) -> str:
     """A C condition, 0 or 1, for the instruction's comparison of two operands of a type."""
     operation = form.one_of(_COMPARISONS.split())
     if name in FLOATS:
+        if operation in _UNSIGNED:
+            form.refuse(f"'.{operation}' does not compare floats")
         return _compare_floats(operation, *(load(name, flush(form, name, v)) for v in (x, y)))
     kind = f"u{width(name)}" if operation in _UNSIGNED else name
     operation = _UNSIGNED.get(operation, operation)

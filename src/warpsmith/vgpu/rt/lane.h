@@ -180,7 +180,7 @@ W_FN float w_sincos(float x, s32 shift) { /* sin of x + shift pi/2; reduced in f
   float r = (float)(y - n * 1.5707963267948966 - n * 6.123233995736766e-17), t = r * r;
   u32 k = (u32)w_b64(near) + (u32)shift;
   float s = __builtin_fmaf(__builtin_fmaf(2.7183114e-6f, t, -1.9839336e-4f), t, 8.3333293e-3f);
-  s = __builtin_fmaf(__builtin_fmaf(s, t, -1.6666667e-1f) * t, r, r);
+  s = __builtin_fmaf(__builtin_fmaf(s, t, -1.6666667e-1f), t, 1.f) * r; /* keeps the sign of -0 */
   float c = __builtin_fmaf(__builtin_fmaf(2.4390449e-5f, t, -1.3886763e-3f), t, 4.1666642e-2f);
   c = __builtin_fmaf(__builtin_fmaf(c, t, -0.5f), t, 1.f);
   float v = k & 1 ? c : s;

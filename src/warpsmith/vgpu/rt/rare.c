@@ -66,8 +66,9 @@ u32 w_encode(u32 format, u32 mode, u32 saturate, u32 relu, double x) {
   if (x != x) return FORMATS[format].nan;
   u32 negative = signbit(x) != 0;
   if (relu && negative) return 0;
-  u32 sign = negative << (FORMATS[format].bits - 1), down = mode == 1 || mode == 2u + !negative;
+  u32 sign = negative << (FORMATS[format].bits - 1), down = mode == 1 || mode == 2u + negative;
   u32 finite = sign | FORMATS[format].max, infinite = sign | FORMATS[format].inf;
+  if (x == 0) return sign;
   if (isinf(x)) return saturate ? finite : infinite;
   int exponent;
   frexp(x, &exponent);
