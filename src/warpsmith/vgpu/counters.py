@@ -141,7 +141,7 @@ class Counters:
 
     def as_dict(self) -> dict[str, float]:
         """Flat names and numbers, Nsight Compute's names where they mean the same."""
-        flat = {
+        flat: dict[str, float] = {
             _NCU_NAMES.get(f.name, f.name): value
             for f in fields(self)
             if isinstance(value := getattr(self, f.name), int)

@@ -1,0 +1,247 @@
+"""Say what a kernel did wrong in one sentence: who, what, where, and the usual cause."""
+# SPDX-License-Identifier: Apache-2.0
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, Protocol
+
+from warpsmith.errors import FAULT_KINDS, KernelFault
+from warpsmith.vgpu.memory import Allocation, Memory
+
+NEAR_BYTES = 1 << 20  # farther from every tensor, an address is just a wild one
+SPACES = ("generic", "global", "shared", "local", "const", "param")
+
+
+class RawFault(Protocol):
+    """The fields of VgFault in rt/vgpu.h; a ctypes structure has them."""
+
+    kind: int
+    site: int
+    space: int
+    is_store: int
+    bytes: int
+    lanes: int
+    block: Any
+    thread: Any
+    address: int
+    limit: int
+    text: Any  # bytes, up to the first 0
+
+
+class Place(NamedTuple):
+    """Where an instruction comes from."""
+
+    source_file: str = ""
+    source_line: int = 0
+    ptx_line: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """The first thing that a kernel did wrong. `index` counts the tensor's elements."""
+
+    kind: str  # one of errors.FAULT_KINDS
+    message: str
+    kernel: str
+    source_file: str = ""
+    source_line: int = 0
+    ptx_line: int = 0
+    block: tuple[int, int, int] = (-1, -1, -1)
+    thread: tuple[int, int, int] = (-1, -1, -1)
+    address: int | None = None
+    tensor: str = ""
+    index: int | None = None
+    details: dict[str, object] = field(default_factory=dict)
+
+    @property
+    def source(self) -> str:
+        """ "softmax.cu:17", or the PTX line where the kernel has no line information."""
+        if self.source_file:
+            return f"{self.source_file}:{self.source_line}"
+        return f"PTX line {self.ptx_line}" if self.ptx_line else ""
+
+    def error(self) -> KernelFault:
+        """The exception to raise."""
+        where = {"ptx_line": self.ptx_line, "address": self.address}
+        what = {"tensor": self.tensor, "index": self.index}
+        return KernelFault(
+            self.kind, self.message, self.kernel, self.source, self.block, self.thread,
+            details={**self.details, **where, **what},
+        )  # fmt: skip
+
+
+def describe(
+    raw: RawFault,
+    memory: Memory,
+    kernel: str,
+    place_of: Callable[[int], Place] = lambda site: Place(),
+) -> Fault:
+    """The runtime's record as a Fault. place_of: from an instruction number to its lines."""
+    kind = FAULT_KINDS[raw.kind - 1]
+    block, thread = _triple(raw.block), _triple(raw.thread)
+    found = _TELLERS.get(kind, _tell_other)(raw, memory, kind)
+    who = f"thread {_xyz(thread)} of block {_xyz(block)}"
+    others = bin(raw.lanes).count("1") - 1
+    company = f" (and {others} more threads of its warp)" if others > 0 and found.by_thread else ""
+    return Fault(
+        kind, f"{who}{company} {found.text}", kernel, *place_of(raw.site), block, thread,
+        found.address, found.tensor, found.index, details={"lanes": raw.lanes} | found.details,
+    )  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    text: str
+    address: int | None = None
+    tensor: str = ""
+    index: int | None = None
+    by_thread: bool = True
+    details: dict[str, object] = field(default_factory=dict)
+
+
+def _triple(three: Any) -> tuple[int, int, int]:
+    return int(three[0]), int(three[1]), int(three[2])
+
+
+def _xyz(three: tuple[int, int, int]) -> str:
+    return f"({three[0]},{three[1]},{three[2]})"
+
+
+def _does(raw: RawFault) -> str:
+    return f"{'writes' if raw.is_store else 'reads'} {raw.bytes} bytes"
+
+
+def _because(cause: str) -> str:
+    return f"; usual cause: {cause}"
+
+
+# ---------------------------------------------------------------------------- addresses in words
+
+
+def _windowed(raw: RawFault) -> bool:
+    return SPACES[raw.space] in ("shared", "local")
+
+
+def _element(raw: RawFault, near: Allocation) -> int:
+    return (raw.address - near.address) // (near.element_bytes or raw.bytes)
+
+
+def _size(near: Allocation, raw: RawFault) -> str:
+    item = near.element_bytes or raw.bytes
+    return f"{near.nbytes // item} elements × {item} bytes"
+
+
+def _side(raw: RawFault, begin: int, end: int) -> str:
+    """How far the access misses [begin, end)."""
+    if raw.address < begin:
+        return f"{begin - raw.address} bytes before its start"
+    if raw.address < end:
+        return f"{raw.address + raw.bytes - end} bytes of it past its end"
+    return f"{raw.address - end} bytes past its end"
+
+
+# ------------------------------------------------------------------------------- one per kind
+
+
+def _tell_bounds(raw: RawFault, memory: Memory, kind: str) -> _Found:
+    if _windowed(raw):
+        return _tell_window(raw)
+    near = memory.lookup(raw.address) or memory.nearest(raw.address)
+    if near is None or near.gap(raw.address) > NEAR_BYTES:
+        hint = f", the nearest is {near.name!r}" if near else ""
+        text = f"{_does(raw)} at address {raw.address:#x}, which is in no tensor{hint}"
+        cause = "a wrong pointer or stride, or a tensor that was not passed to this launch"
+        return _Found(text + _because(cause), raw.address)
+    index = _element(raw, near)
+    where = f"{near.name}[{index}], {_side(raw, near.address, near.end)} ({_size(near, raw)})"
+    cause = "the index is not checked against n" if index >= 0 else "an index below 0"
+    return _Found(f"{_does(raw)} at {where}" + _because(cause), raw.address, near.name, index)
+
+
+def _tell_window(raw: RawFault) -> _Found:
+    space, offset = SPACES[raw.space], raw.address
+    if offset >= 1 << 63:
+        place = f"{(1 << 64) - offset} bytes before the start"
+    else:
+        place = f"{max(offset - raw.limit, 0)} bytes past the end"
+    owner = "the block's shared memory" if space == "shared" else "the thread's local memory"
+    causes = {
+        "shared": "a tile index out of range, or a launch with too few dynamic shared bytes",
+        "local": "an index out of range of an array in the kernel",
+    }
+    text = (
+        f"{_does(raw)} at {space} offset {_signed(offset)}, {place} of {owner} ({raw.limit} bytes)"
+    )
+    return _Found(text + _because(causes[space]), offset, space)
+
+
+def _signed(offset: int) -> int:
+    return offset - (1 << 64) if offset >= 1 << 63 else offset
+
+
+def _tell_misaligned(raw: RawFault, memory: Memory, kind: str) -> _Found:
+    cause = f"a vector access whose index is not a multiple of its {raw.bytes} bytes"
+    if _windowed(raw):
+        text = f"{_does(raw)} at {SPACES[raw.space]} offset {_signed(raw.address)}"
+        return _Found(
+            f"{text}, not a multiple of {raw.bytes}" + _because(cause),
+            raw.address,
+            SPACES[raw.space],
+        )
+    near = memory.lookup(raw.address)
+    text = f"{_does(raw)} at address {raw.address:#x}, not a multiple of {raw.bytes}"
+    if near is None:
+        return _Found(text + _because(cause), raw.address)
+    index, past = _element(raw, near), raw.address - near.address
+    text = f"{_does(raw)} at {near.name}[{index}], byte {past}, not a multiple of {raw.bytes}"
+    return _Found(text + _because(cause), raw.address, near.name, index)
+
+
+def _tell_null(raw: RawFault, memory: Memory, kind: str) -> _Found:
+    offset = _signed(raw.address)
+    plus = f" {'plus' if offset > 0 else 'minus'} {abs(offset)} bytes" if offset else ""
+    cause = "an argument that is missing, empty or in the wrong place"
+    return _Found(f"{_does(raw)} through a null pointer{plus}" + _because(cause), raw.address)
+
+
+def _tell_illegal(raw: RawFault, memory: Memory, kind: str) -> _Found:
+    near = memory.lookup(raw.address)
+    if near is None or not raw.is_store:
+        return _tell_other(raw, memory, kind)
+    index = _element(raw, near)
+    text = f"{_does(raw)} at {near.name}[{index}], which is read-only"
+    cause = "an input is written, or inputs and outputs are swapped"
+    return _Found(text + _because(cause), raw.address, near.name, index)
+
+
+_WORDS = {
+    "race": "touches memory that another thread touches unordered; usual cause: a missing "
+    "__syncthreads() or __syncwarp()",
+    "uninitialized": "uses memory that nothing has written; usual cause: a missing initial store",
+    "divergent-barrier": "waits at a barrier that other threads of its block do not reach; usual "
+    "cause: __syncthreads() inside a branch",
+    "deadlock": "waits for something that can no longer happen; usual cause: a barrier that exited "
+    "or blocked threads never reach",
+    "step-budget": "was still running when the step budget ended; usual cause: an endless loop, or a "
+    "launch too large for the budget",
+    "assert": "failed an assertion",
+    "trap": "executed a trap",
+    "stack-overflow": "called too deep; usual cause: endless recursion",
+    "illegal-access": "did something that the machine does not allow",
+}
+
+
+def _tell_other(raw: RawFault, memory: Memory, kind: str) -> _Found:
+    text = bytes(raw.text).split(b"\0")[0].decode(errors="replace").strip()
+    more = f": {text.splitlines()[0]}" if text else ""
+    return _Found(_WORDS[kind] + more, by_thread=False, details={"text": text} if text else {})
+
+
+_TELLERS: dict[str, Callable[[RawFault, Memory, str], _Found]] = {
+    "out-of-bounds": _tell_bounds,
+    "misaligned": _tell_misaligned,
+    "null-pointer": _tell_null,
+    "illegal-access": _tell_illegal,
+}

@@ -1,0 +1,170 @@
+"""Know which memory a kernel may touch: the allocation table, and buffers aligned as on a GPU."""
+# SPDX-License-Identifier: Apache-2.0
+
+from __future__ import annotations
+
+from bisect import bisect_right, insort
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+
+from warpsmith.errors import UsageError
+
+ALIGNMENT_BYTES = 256  # of cudaMalloc; less alignment changes the sectors of an access
+GUARD_BYTES = 4096  # so that one past the end of a tensor is nobody's memory
+SECTOR_BYTES = 32
+
+# mirrors VgAllocation in rt/vgpu.h
+ALLOCATION = np.dtype(
+    [
+        ("begin", np.uint64),
+        ("end", np.uint64),
+        ("readonly", np.uint32),
+        ("id", np.uint32),
+        ("seen_read", np.uint64),
+        ("seen_written", np.uint64),
+    ]
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Allocation:
+    """A span of host memory that a kernel may use. `element_bytes` 0: not a typed tensor."""
+
+    address: int
+    nbytes: int
+    name: str
+    readonly: bool = False
+    element_bytes: int = 0
+
+    @property
+    def end(self) -> int:
+        return self.address + self.nbytes
+
+    def gap(self, address: int) -> int:
+        """Bytes between `address` and this allocation; 0 inside it."""
+        return max(self.address - address, address - self.end + 1, 0)
+
+
+class AllocationTable:
+    """The rows that the C runtime searches, sorted and disjoint. Keep it alive during the launch.
+
+    With `counting`, each row has bitmaps of the 32-byte sectors that were read and written.
+    """
+
+    def __init__(self, spans: Iterable[tuple[int, int, bool]], counting: bool):
+        spans = list(spans)
+        self.rows = np.zeros(len(spans), ALLOCATION)
+        self._read: list[np.ndarray] = []
+        self._written: list[np.ndarray] = []
+        for i, (begin, end, readonly) in enumerate(spans):
+            self.rows[i] = (begin, end, readonly, i, 0, 0)
+            if counting:
+                self._track(i, begin, end)
+
+    def _track(self, row: int, begin: int, end: int) -> None:
+        sectors = (end - 1) // SECTOR_BYTES - begin // SECTOR_BYTES + 1
+        for name, kept in (("seen_read", self._read), ("seen_written", self._written)):
+            kept.append(np.zeros(-(-sectors // 64), np.uint64))
+            self.rows[name][row] = kept[-1].ctypes.data
+
+    @property
+    def address(self) -> int:
+        """Of the first row, for VgLaunch.table. Never 0: an empty table checks, and allows nothing."""
+        return int(self.rows.ctypes.data)
+
+    @property
+    def count(self) -> int:
+        return len(self.rows)
+
+    def unique_bytes(self) -> tuple[int, int]:
+        """Bytes of the distinct sectors read and written so far; (0, 0) without counting."""
+        return _touched(self._read), _touched(self._written)
+
+
+def _touched(bitmaps: Iterable[np.ndarray]) -> int:
+    bits = sum(int.from_bytes(words.tobytes(), "little").bit_count() for words in bitmaps)
+    return SECTOR_BYTES * bits
+
+
+class Memory:
+    """The allocations of one device, by address."""
+
+    def __init__(self) -> None:
+        self._allocations: list[Allocation] = []  # sorted by address, then by size, largest first
+
+    def register(
+        self,
+        address: int,
+        nbytes: int,
+        name: str,
+        readonly: bool = False,
+        *,
+        element_bytes: int = 0,
+    ) -> Allocation:
+        """Allow [address, address + nbytes). Overlapping allocations (views) are allowed together.
+
+        Raises UsageError for a negative size or the null address.
+        """
+        if nbytes < 0 or address <= 0:
+            raise UsageError(
+                f"cannot register {name!r} at address {address} with {nbytes} bytes: "
+                "expected a positive address and a size of 0 or more."
+            )
+        allocation = Allocation(address, nbytes, name, readonly, element_bytes)
+        insort(self._allocations, allocation, key=lambda a: (a.address, -a.nbytes))
+        return allocation
+
+    def forget(self, address: int) -> None:
+        """Take back every allocation that starts at `address`; UsageError when there is none."""
+        kept = [a for a in self._allocations if a.address != address]
+        if len(kept) == len(self._allocations):
+            raise UsageError(f"no allocation starts at address {address:#x}.")
+        self._allocations = kept
+
+    def __len__(self) -> int:
+        return len(self._allocations)
+
+    def lookup(self, address: int) -> Allocation | None:
+        """The smallest allocation that holds `address`."""
+        holders = [a for a in self._before(address) if address < a.end]
+        return min(holders, key=lambda a: a.nbytes, default=None)
+
+    def nearest(self, address: int) -> Allocation | None:
+        """The allocation with the smallest gap to `address`, of two the one that ends before it."""
+        return min(
+            self._allocations, key=lambda a: (a.gap(address), a.address > address), default=None
+        )
+
+    def _before(self, address: int) -> list[Allocation]:
+        return self._allocations[
+            : bisect_right(self._allocations, address, key=lambda a: a.address)
+        ]
+
+    def table(self, counting: bool = False) -> AllocationTable:
+        """The rows for a launch: overlapping allocations merged, read-only if all of them are."""
+        spans: list[tuple[int, int, bool]] = []
+        for a in self._allocations:
+            if not a.nbytes:
+                continue
+            if spans and a.address < spans[-1][1]:
+                begin, end, readonly = spans.pop()
+                spans.append((begin, max(end, a.end), readonly and a.readonly))
+            else:
+                spans.append((a.address, a.end, a.readonly))
+        return AllocationTable(spans, counting)
+
+
+def empty(nbytes: int) -> np.ndarray:
+    """Uninitialized bytes, aligned to 256 as cudaMalloc's, with nobody's memory on both sides."""
+    raw = np.empty(nbytes + 2 * GUARD_BYTES + ALIGNMENT_BYTES, np.uint8)
+    start = -(raw.ctypes.data + GUARD_BYTES) % ALIGNMENT_BYTES + GUARD_BYTES
+    return raw[start : start + nbytes]
+
+
+def copy_of(array: np.ndarray) -> np.ndarray:
+    """A C-contiguous copy of `array` in memory from `empty`."""
+    buffer = empty(array.nbytes).view(array.dtype).reshape(array.shape)
+    buffer[...] = array
+    return buffer
