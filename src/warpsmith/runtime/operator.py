@@ -50,7 +50,7 @@ def save(
     files = {
         "__init__.py": _template("package.py"),
         "reference.py": source,
-        **{f"kernel/{name}": text for name, text in record.candidate.files.items()},
+        **{f"kernel/{saved.below(name)}": text for name, text in record.candidate.files.items()},
     }
     files["README.md"] = _readme(provenance, folder.name)
     saved.write(folder, files, provenance, overwrite)
@@ -251,7 +251,7 @@ def _again(body: Body, identity: str) -> Body:
     if there != identity:
         raise OperatorError(
             f"{body.folder} and {first.folder} both define {NAMESPACE}::{body.name}, with different "
-            "references or domains; load them in separate processes, or save one under another "
+            "references; load them in separate processes, or save one under another "
             "task name"
         )
     first.replace_by(body)
@@ -279,9 +279,7 @@ def _provenance(record: Record, task: Task, source: str, journal: str) -> dict[s
     facts = _try_reference(task)
     name = operator_name(task, record)
     candidate = record.candidate
-    identity = saved.digest(
-        json.dumps([name, source, dict(candidate.files), to_plain(domain)], sort_keys=True)
-    )
+    identity = saved.digest(json.dumps([name, source, dict(candidate.files)], sort_keys=True))
     return {
         "format": saved.FORMAT,
         "namespace": NAMESPACE,

@@ -151,8 +151,8 @@ def differentiable(value: Any) -> Any:
 
 
 def _take(value: Any, found: Any) -> Any:
-    if isinstance(value, list):
-        return [_take(v, found) for v in value]
+    if isinstance(value, list):  # a list of numbers has no gradient, not a list of none
+        return [_take(v, found) for v in value] if tensors_of(value) else None
     return next(found) if getattr(value, "requires_grad", False) else None
 
 

@@ -35,6 +35,7 @@ class Body:
 
     def __init__(self, name: str, reference: Reference, domain: Domain, folder: Path, count: int):
         self.name, self.reference, self.domain, self.folder = name, reference, domain, folder
+        self.domains = [domain]  # of every loaded verdict on this candidate: any of them will do
         self.count = count  # of outputs
         self.cpu = "reference"
         self.reasons: collections.Counter[str] = collections.Counter()
@@ -48,8 +49,11 @@ class Body:
         return sum(self.reasons.values())
 
     def replace_by(self, other: Body) -> None:
-        """Take over a freshly loaded equal body: the folder may have moved."""
+        """Take over a freshly loaded equal body: its folder may have moved, its verdict be new."""
         self.folder, self._module, self._broken = other.folder, None, ""
+        if other.domain not in self.domains:
+            self.domains.append(other.domain)
+            self._guard_cache.clear()
 
     def split(self, flat: Sequence[Any]) -> tuple[list[Any], dict[str, Any]]:
         """The operator's arguments as inputs and state."""
@@ -147,12 +151,13 @@ class Body:
         return not word
 
     def _guard(self, inputs: Sequence[Any], state: Mapping[str, Any]) -> tuple[str, str]:
-        """The domain's answer, remembered for calls that look the same."""
+        """("", "") if a domain holds the call, else the first one's objection; remembered for calls that look the same."""
         key = tuple(_look(v) for v in (*inputs, *state.values()))
         if key not in self._guard_cache:
             if len(self._guard_cache) >= 4096:
                 self._guard_cache.clear()
-            self._guard_cache[key] = self.domain.why_outside(inputs, state)
+            answers = [domain.why_outside(inputs, state) for domain in self.domains]
+            self._guard_cache[key] = min(answers, key=lambda found: found[0] != "")
         return self._guard_cache[key]
 
     def _count(self, word: str, why: str) -> None:

@@ -31,9 +31,6 @@ def write(
     that are not a saved operator.
     """
     _refuse_other(folder, provenance, replace)
-    for name in files:
-        if PurePosixPath(name).is_absolute() or ".." in PurePosixPath(name).parts:
-            raise OperatorError(f"a candidate's file is named {name!r}; expected a name below it")
     provenance["files"] = {name: digest(text) for name, text in sorted(files.items())}
     provenance["seal"] = seal_of(provenance)
     folder.parent.mkdir(parents=True, exist_ok=True)
@@ -49,6 +46,16 @@ def write(
         os.replace(fresh, folder)
     finally:
         shutil.rmtree(fresh, ignore_errors=True)
+
+
+def below(name: str) -> str:
+    """The name itself, if it stays in the folder that it is put in. Raises OperatorError."""
+    parts = PurePosixPath(name).parts
+    if not parts or PurePosixPath(name).is_absolute() or ".." in parts or "\\" in name:
+        raise OperatorError(
+            f"a candidate's file is named {name!r}; expected a name below its folder"
+        )
+    return name
 
 
 def read(folder: Path) -> dict[str, Any]:
