@@ -126,7 +126,10 @@ class _Call:
             return host.outputs_of(self.bound(self._arguments), self.device)
 
     def backward(self, outputs: Sequence[Any]) -> tuple[Any, ...]:
-        """Gradients of the floating-point inputs, then of the state; None where there is none."""
+        """Gradients of the floating-point inputs, then of the state that requires grad, in order.
+
+        None where there is none.
+        """
         if self.work.gradients is None:
             return ()
         gradients = [_tensor(_placed(g, self.device, {})) for g in self.work.gradients]
@@ -155,8 +158,8 @@ class _Call:
         import torch
 
         tensors = [t for t in self._arguments if isinstance(t, torch.Tensor)]
-        tensors += self.bound.state.values()
-        return [t for t in tensors if t.is_floating_point()]
+        learned = [self.bound.state[n] for n, t in self.work.state.items() if t.requires_grad]
+        return [t for t in tensors if t.is_floating_point()] + learned
 
     def report(self, outputs: Sequence[Any], gradients: Sequence[Any]) -> Run:
         changed = {

@@ -119,15 +119,17 @@ def pack(message: Any) -> tuple[bytes, list[int]]:
     import cloudpickle
     import torch
 
-    heap, known = _Heap(), {}
+    heap, kept = _Heap(), []
+    known: dict[int, tuple[dict[str, Any], int, bool]] = {}
 
     class Pickler(cloudpickle.Pickler):  # type: ignore[misc]
         def persistent_id(self, value: Any) -> Any:
             plain = type(value) is torch.Tensor and value.device.type == "cpu"
-            if not plain or value.layout != torch.strided or value.requires_grad:
+            if not plain or value.layout != torch.strided or not value.is_leaf:
                 return None
             if id(value) not in known:
-                known[id(value)] = heap.add(value), len(known)
+                kept.append(value)  # an id is good while its object lives
+                known[id(value)] = heap.add(value), len(known), value.requires_grad
             return known[id(value)]
 
     buffer = io.BytesIO()
@@ -142,9 +144,9 @@ def unpack(body: bytes, fds: Sequence[int]) -> Any:
 
     class Unpickler(pickle.Unpickler):
         def persistent_load(self, key: Any) -> Any:
-            place, number = key
+            place, number, requires_grad = key
             if number not in made:
-                made[number] = _tensor_at(place, heap)
+                made[number] = _tensor_at(place, heap).requires_grad_(requires_grad)
             return made[number]
 
     return Unpickler(io.BytesIO(body)).load()
