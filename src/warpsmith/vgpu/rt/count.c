@@ -40,25 +40,32 @@ static void see_lanes(VgWarp *w, const VgReach *r, int is_store) {
 
 /* -------------------------------------------------------------------------------- distinct */
 
-/* How many different values of key[l] >> shift the lanes of `mask` hold. While values rise with the
- * lane, the common case, the newest value is the only one to compare with. */
+/* How many different values of key[l] >> shift the lanes of `mask` hold: the number of changes where
+ * they only rise or only fall, else by a hash set whose used slots are bits of a word. */
 static uint32_t distinct(const uint64_t *key, uint32_t mask, int shift) {
-  uint64_t kept[VG_LANES];
-  uint32_t n = 0, rising = 1;
+  uint64_t last = key[__builtin_ctz(mask)] >> shift;
+  uint32_t changes = 1, up = 0, down = 0;
   VG_EACH(l, mask) {
     uint64_t value = key[l] >> shift;
-    if (n && kept[n - 1] == value) continue;
-    rising &= !n || value > kept[n - 1];
-    uint32_t i = rising ? n : 0;
-    while (i < n && kept[i] != value) i++;
-    if (i == n) kept[n++] = value;
+    up |= value > last, down |= value < last;
+    changes += value != last;
+    last = value;
   }
-  return n;
+  if (!(up & down)) return changes;
+  uint64_t slot[64], used = 0;
+  VG_EACH(l, mask) {
+    uint64_t value = key[l] >> shift;
+    uint32_t h = (uint32_t)(value * 0x9e3779b97f4a7c15ull >> 58);
+    while (used >> h & 1 && slot[h] != value) h = (h + 1) & 63;
+    used |= 1ull << h, slot[h] = value;
+  }
+  return (uint32_t)__builtin_popcountll(used);
 }
 
 /* The most lanes that share one address. */
 static uint32_t crowd(const uint64_t *key, uint32_t mask) {
   uint32_t most = 0, left = mask;
+  if (distinct(key, mask, 0) == (uint32_t)__builtin_popcount(mask)) return 1;
   while (left) {
     uint32_t same = 0, first = (uint32_t)__builtin_ctz(left);
     VG_EACH(l, left) same |= (uint32_t)(key[l] == key[first]) << l;

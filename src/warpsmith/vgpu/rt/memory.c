@@ -35,7 +35,7 @@ static int reachable(VgWorker *worker, uint64_t first, uint64_t bytes, int is_st
   if (inside(last, first, bytes)) return 1;
   if (!worker->launch->table) {
     if (first < NULL_REACH) return 0;
-    *last = (VgAllocation){.begin = NULL_REACH, .end = UINT64_MAX};
+    *last = (VgAllocation){.begin = NULL_REACH, .end = UINT64_MAX >> 1};
     return 1;
   }
   const VgAllocation *row = vg_find(worker->launch, first);
@@ -84,34 +84,43 @@ static int blame(VgWarp *w, uint32_t site, const uint64_t *asked, uint64_t limit
 
 /* ------------------------------------------------------------------------------- admission */
 
-typedef struct Extent { uint64_t low, high, bits; } Extent;
+/* Do all lanes lie at base + [0, size - width], and how do their low bits look? An offset below
+ * 2^63 is in range when `top - offset` does not borrow. */
+typedef struct Fit { uint64_t outside, bits; } Fit;
 
-static Extent extent(const uint64_t *at, uint32_t mask) {
-  Extent e = {UINT64_MAX, 0, 0};
-  for (uint32_t l = 0; l < VG_LANES; l++) {
-    uint64_t on = 0 - (uint64_t)(mask >> l & 1), low = at[l] | ~on, high = at[l] & on;
-    e.low = low < e.low ? low : e.low;
-    e.high = high > e.high ? high : e.high;
-    e.bits |= high;
+static Fit fit(const uint64_t *at, uint32_t mask, uint64_t base, uint64_t top) {
+  uint64_t outside = 0, bits = 0;
+  if (mask == VG_FULL) {
+    for (uint32_t l = 0; l < VG_LANES; l++) {
+      uint64_t offset = at[l] - base;
+      outside |= offset | (top - offset), bits |= at[l];
+    }
+    return (Fit){outside >> 63, bits};
   }
-  return e;
+  for (uint32_t l = 0; l < VG_LANES; l++) {
+    uint64_t on = 0 - (uint64_t)(mask >> l & 1), offset = (at[l] - base) & on;
+    outside |= offset | (top - offset), bits |= at[l] & on;
+  }
+  return (Fit){outside >> 63, bits};
 }
 
 /* r->at holds offsets; turn them into addresses base + l * stride. */
 static int admit_window(VgWarp *w, uint32_t site, VgReach *r, char *base, uint64_t stride,
                         uint64_t limit) {
-  Extent e = extent(r->at, r->mask);
-  int bad = (e.bits & (r->width - 1)) || limit < r->width || e.high > limit - r->width;
+  Fit f = fit(r->at, r->mask, 0, limit - r->width);
+  int bad = limit < r->width || f.outside || (f.bits & (r->width - 1));
   if (bad && blame(w, site, r->at, limit, r)) return 1;
-  for (uint32_t l = 0; l < VG_LANES; l++) r->at[l] += (uint64_t)(uintptr_t)base + l * stride;
+  uint64_t add = (uint64_t)(uintptr_t)base;
+  for (uint32_t l = 0; l < VG_LANES; l++, add += stride) r->at[l] += add;
   return 0;
 }
 
 static int admit_global(VgWarp *w, uint32_t site, VgReach *r) {
-  Extent e = extent(r->at, r->mask);
-  if (e.bits & (r->width - 1)) return blame(w, site, r->at, 0, r);
-  uint64_t bytes = e.high - e.low + r->width;
-  if (e.low + bytes >= e.low && reachable(w->worker, e.low, bytes, r->is_store)) return 0;
+  const VgAllocation *last = &w->worker->last[r->is_store];
+  uint64_t size = last->end - last->begin;
+  Fit f = fit(r->at, r->mask, last->begin, size - r->width);
+  if (f.bits & (r->width - 1)) return blame(w, site, r->at, 0, r);
+  if (size >= r->width && !f.outside) return 0;
   VG_EACH(l, r->mask)
     if (!reachable(w->worker, r->at[l], r->width, r->is_store)) return blame(w, site, r->at, 0, r);
   return 0;
@@ -229,10 +238,17 @@ static inline int contiguous(const uint64_t *address, uint64_t width) {
 }
 
 /* The host address of a whole warp's contiguous, admitted span; 0 to take the long way. */
-static inline uint64_t span(VgWarp *w, const VgAccess *a, uint32_t mask, const uint64_t *address,
-                            uint64_t width, int is_store) {
-  if (mask != VG_FULL || !contiguous(address, width)) return 0;
-  uint64_t first = address[0] + (uint64_t)a->offset, bytes = VG_LANES * width;
+static inline int alike(const uint64_t *address) {
+  if (address[VG_LANES - 1] != address[0]) return 0;
+  uint64_t wrong = 0;
+  for (uint32_t l = 0; l < VG_LANES; l++) wrong |= address[l] ^ address[0];
+  return !wrong;
+}
+
+/* The host address of `bytes` admitted bytes at `first`, aligned to `width`; 0 for the long way. */
+static inline uint64_t at_once(VgWarp *w, const VgAccess *a, uint64_t first, uint64_t bytes,
+                               uint64_t width, int is_store) {
+  first += (uint64_t)a->offset;
   if (first & (width - 1)) return 0;
   if (a->space == VG_SHARED) {
     uint64_t room = w->block->shared_bytes;
@@ -240,6 +256,21 @@ static inline uint64_t span(VgWarp *w, const VgAccess *a, uint32_t mask, const u
   }
   if (a->space > VG_GLOBAL) return 0;
   return inside(&w->worker->last[is_store], first, bytes) ? first : 0;
+}
+
+/* A whole warp's contiguous span. */
+static inline uint64_t span(VgWarp *w, const VgAccess *a, uint32_t mask, const uint64_t *address,
+                            uint64_t width, int is_store) {
+  if (mask != VG_FULL || !contiguous(address, width)) return 0;
+  return at_once(w, a, address[0], VG_LANES * width, width, is_store);
+}
+
+/* One address for a whole warp; counted launches go the long way. */
+static inline uint64_t broadcast(VgWarp *w, const VgAccess *a, uint32_t mask,
+                                 const uint64_t *address, uint64_t width) {
+  if (mask != VG_FULL || a->bytes != 4 || a->reg_bytes != 4) return 0;
+  if (w->worker->launch->counting || !alike(address)) return 0;
+  return at_once(w, a, address[0], width, width, 0);
 }
 
 static inline void count_span(VgWarp *w, const VgAccess *a, uint64_t first, uint64_t width,
@@ -255,7 +286,7 @@ static inline void count_span(VgWarp *w, const VgAccess *a, uint64_t first, uint
   row->wavefronts += passes, row->wavefronts_ideal += passes;
 }
 
-/* Vectors of 4-byte elements with a constant count, so that the compiler shuffles instead of gathering. */
+/* Vectors of 4-byte elements: the compiler shuffles what it knows the count of. */
 #define UNZIP(N)                                                                                   \
   for (int i = 0; i < N; i++)                                                                      \
     if (to[i]) for (uint32_t l = 0; l < VG_LANES; l++) ((uint32_t *)to[i])[l] = from[N * l + i]
@@ -263,6 +294,49 @@ static inline void count_span(VgWarp *w, const VgAccess *a, uint64_t first, uint
 #define ZIP(N)                                                                                     \
   for (uint32_t l = 0; l < VG_LANES; l++)                                                          \
     for (int i = 0; i < N; i++) to[N * l + i] = ((const uint32_t *)from[i])[l]
+
+#if defined(__has_builtin)
+#if __has_builtin(__builtin_shufflevector)
+#define SHUFFLES 1
+#endif
+#endif
+
+#ifdef SHUFFLES
+typedef uint32_t Four __attribute__((vector_size(16), aligned(4), may_alias));
+
+/* Four rows of four become four columns. */
+static inline void transpose(const Four in[4], Four out[4]) {
+  Four a = __builtin_shufflevector(in[0], in[1], 0, 4, 1, 5);
+  Four b = __builtin_shufflevector(in[2], in[3], 0, 4, 1, 5);
+  Four c = __builtin_shufflevector(in[0], in[1], 2, 6, 3, 7);
+  Four d = __builtin_shufflevector(in[2], in[3], 2, 6, 3, 7);
+  out[0] = __builtin_shufflevector(a, b, 0, 1, 4, 5);
+  out[1] = __builtin_shufflevector(a, b, 2, 3, 6, 7);
+  out[2] = __builtin_shufflevector(c, d, 0, 1, 4, 5);
+  out[3] = __builtin_shufflevector(c, d, 2, 3, 6, 7);
+}
+
+static void unzip4(const uint32_t *from, void *const *to) {
+  uint32_t nowhere[VG_LANES], *column[4];
+  for (int i = 0; i < 4; i++) column[i] = to[i] ? to[i] : nowhere;
+  for (uint32_t l = 0; l < VG_LANES; l += 4) {
+    Four out[4];
+    transpose((const Four *)(from + 4 * l), out);
+    for (int i = 0; i < 4; i++) *(Four *)(column[i] + l) = out[i];
+  }
+}
+
+static void zip4(uint32_t *to, const void *const *from) {
+  for (uint32_t l = 0; l < VG_LANES; l += 4) {
+    Four in[4];
+    for (int i = 0; i < 4; i++) in[i] = *(const Four *)((const uint32_t *)from[i] + l);
+    transpose(in, (Four *)(to + 4 * l));
+  }
+}
+#else
+static void unzip4(const uint32_t *from, void *const *to) { UNZIP(4); }
+static void zip4(uint32_t *to, const void *const *from) { ZIP(4); }
+#endif
 
 static int load_span(const VgAccess *a, const uint32_t *from, void *const *to) {
   if (a->count == 1 && a->bytes == a->reg_bytes) {
@@ -273,8 +347,12 @@ static int load_span(const VgAccess *a, const uint32_t *from, void *const *to) {
   }
   if (a->bytes != 4 || a->reg_bytes != 4) return 0;
   if (a->count == 2) { UNZIP(2); return 1; }
-  if (a->count == 4) { UNZIP(4); return 1; }
+  if (a->count == 4) { unzip4(from, to); return 1; }
   return 0;
+}
+
+static void splat(uint32_t value, uint32_t *to) {
+  for (uint32_t l = 0; to && l < VG_LANES; l++) to[l] = value;
 }
 
 static int store_span(const VgAccess *a, uint32_t *to, const void *const *from) {
@@ -285,7 +363,7 @@ static int store_span(const VgAccess *a, uint32_t *to, const void *const *from) 
   }
   if (a->bytes != 4 || a->reg_bytes != 4) return 0;
   if (a->count == 2) { ZIP(2); return 1; }
-  if (a->count == 4) { ZIP(4); return 1; }
+  if (a->count == 4) { zip4(to, from); return 1; }
   return 0;
 }
 
@@ -335,9 +413,13 @@ static int in_parts(VgWarp *w, const VgAccess *a, uint32_t mask, const uint64_t 
 int vg_load(VgWarp *w, const VgAccess *a, uint32_t mask, const uint64_t *address,
             void *const *destination) {
   uint64_t width = (uint64_t)a->bytes * a->count, first = span(w, a, mask, address, width, 0);
-  if (!first || !load_span(a, (const uint32_t *)(uintptr_t)first, destination))
-    return in_parts(w, a, mask, address, destination, load_part);
-  count_span(w, a, first, width, 0);
+  if (first && load_span(a, (const uint32_t *)(uintptr_t)first, destination)) {
+    count_span(w, a, first, width, 0);
+    return 0;
+  }
+  uint64_t one = broadcast(w, a, mask, address, width);
+  if (!one) return in_parts(w, a, mask, address, destination, load_part);
+  for (uint32_t i = 0; i < a->count; i++) splat(((const uint32_t *)(uintptr_t)one)[i], destination[i]);
   return 0;
 }
 
