@@ -188,25 +188,26 @@ def evaluate(formulas: Sequence[Sequence[Polynomial]], dims: Mapping[str, int]) 
 
 
 def solve(formulas: Sequence[Sequence[Polynomial]], sizes: Sizes) -> dict[str, int] | None:
-    """The dims that give these sizes, or None. Each dim is read off an axis that it drives alone.
+    """The dims that give these sizes, or None.
 
-    >>> solve([[{"rows": 1}, {"cols": 4}]], ((3, 20),))
+    Each dim is read off an axis in which it is the only one that is not known yet.
+
+    >>> solve([[{"rows": 1}, {"rows*cols": 4}]], ((3, 60),))
     {'rows': 3, 'cols': 5}
-    >>> solve([[{"rows": 1}, {"cols": 4}]], ((3, 21),)) is None
+    >>> solve([[{"rows": 1}, {"rows*cols": 4}]], ((3, 61),)) is None
     True
     """
     if tuple(map(len, sizes)) != tuple(map(len, formulas)):
         return None
+    pairs = [pair for axes, values in zip(formulas, sizes) for pair in zip(axes, values)]
+    needed = {n for polynomial, _ in pairs for n in _names_in(polynomial)}
     dims: dict[str, int] = {}
-    for axes, values in zip(formulas, sizes):
-        for polynomial, value in zip(axes, values):
-            alone = [n for n in polynomial if n]
-            if len(alone) == 1 and "*" not in alone[0]:
-                dims.setdefault(alone[0], (value - polynomial.get("", 0)) // polynomial[alone[0]])
-    needed = {n for axes in formulas for p in axes for m in p if m for n in m.split("*")}
-    if needed != set(dims) or evaluate(formulas, dims) != sizes:
-        return None
-    return dims
+    while len(dims) < len(needed):
+        found = next(filter(None, (_read_off(p, v, dims) for p, v in pairs)), None)
+        if found is None:
+            return None
+        dims[found[0]] = found[1]
+    return dims if evaluate(formulas, dims) == sizes else None
 
 
 def layout_of(tensor: Any) -> tuple[int, ...]:
@@ -281,8 +282,9 @@ _KINDS: tuple[tuple[Any, str], ...] = (
 
 def _argument_outside(argument: Argument, value: Any) -> tuple[str, str]:
     name = argument.name
-    if value is None:
-        return ("", "") if argument.optional else ("value", f"{name} is None")
+    verified_none = argument.kind == "Tensor" and not argument.dtypes
+    if (value is None) != verified_none:
+        return "value", f"{name} is {'None' if value is None else 'given'}, verified the other way"
     if argument.values and value not in argument.values:
         return "value", f"{name}={value!r}, verified with {', '.join(map(repr, argument.values))}"
     for tensor, dtype, layout in zip(_tensors(value), argument.dtypes, argument.layouts):
@@ -371,6 +373,23 @@ def _value(polynomial: Polynomial, dims: Mapping[str, int]) -> int:
             coefficient *= dims[name]
         total += coefficient
     return total
+
+
+def _names_in(polynomial: Polynomial) -> set[str]:
+    return {name for monomial in polynomial if monomial for name in monomial.split("*")}
+
+
+def _read_off(
+    polynomial: Polynomial, value: int, known: Mapping[str, int]
+) -> tuple[str, int] | None:
+    """The one dim of a polynomial that is not known yet, and its value; None if there is no one."""
+    unknown = _names_in(polynomial) - set(known)
+    if len(unknown) != 1:
+        return None
+    (name,) = unknown
+    at_zero = _value(polynomial, {**known, name: 0})
+    slope = _value(polynomial, {**known, name: 1}) - at_zero
+    return (name, (value - at_zero) // slope) if slope else None
 
 
 def _shown(sizes: Sizes) -> str:

@@ -48,7 +48,7 @@ def save(
     with torch.random.fork_rng(devices=[]):
         provenance = _provenance(record, task, source, journal)
     files = {
-        "__init__.py": _template("package.py"),
+        "__init__.py": _template("package.py.txt"),
         "reference.py": source,
         **{f"kernel/{saved.below(name)}": text for name, text in record.candidate.files.items()},
     }
