@@ -104,9 +104,7 @@ def convergence(run: dict[str, Any], width: int) -> str:
     y = _vertical(min(shown), max(shown), pad=1.12)
     canvas = Canvas(width, x, y)
     modelled = " (modelled)" if run["modelled"] else ""
-    canvas.axes(
-        "candidate", f"time{modelled}", _short, _short_time, _whole(len(points), width)
-    )
+    canvas.axes("candidate", f"time{modelled}", _short, _short_time, _whole(len(points), width))
     _draw_baselines(canvas, lines)
     _draw_best(canvas, points)
     names = {row["number"]: row for row in run["candidates"]}

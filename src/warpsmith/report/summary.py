@@ -48,7 +48,7 @@ def summarize(journal: Journal) -> dict[str, Any]:
         "judged": len(records),
         "right": sum(r.right for r in records),
         "outcomes": _outcomes(records),
-        "best": _winner(best) if best else None,
+        "best": winner(best) if best else None,
         "candidates": [_row(r) for r in records],
         "convergence": _convergence(records),
         "baselines_us": dict(timing.cases[0].baselines_us) if timing else {},
@@ -87,7 +87,8 @@ def _row(record: Record) -> dict[str, Any]:
     }
 
 
-def _winner(record: Record) -> dict[str, Any]:
+def winner(record: Record) -> dict[str, Any]:
+    """The row of a right record with its cases, times, files and kernels."""
     timing, verdict = record.timing, record.verdict
     return _row(record) | {
         "cases": [to_plain(c) for c in verdict.cases] if verdict else [],

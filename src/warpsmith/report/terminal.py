@@ -7,9 +7,9 @@ import textwrap
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from ..spec import Journal
+from ..spec import Journal, Record
 from . import words
-from .summary import summarize
+from .summary import source_lines, summarize, winner
 
 WIDTH = 100
 RIGHT_ALIGNED = {"#", "time", "time (modelled)", "regs", "shared"}
@@ -165,3 +165,28 @@ def _fold(line: str, width: int) -> str:
         return line
     indent = len(line) - len(line.lstrip())
     return textwrap.fill(line, width, subsequent_indent=" " * (indent + 2), break_long_words=False)
+
+
+def verdict(record: Record) -> Iterator[str]:
+    """One judged candidate for a terminal: right or not and why, its cases, its times if it has them."""
+    found = record.verdict
+    name = (
+        f"{record.candidate.name} ({record.candidate.language}) on {record.device}, {record.target}"
+    )
+    if found is None:
+        yield f"not judged: {name}"
+        return
+    yield f"{'RIGHT' if found.right else 'NOT RIGHT'}: {name}"
+    if not found.right:
+        at = f" at {found.source}" if found.source else ""
+        yield f"  {found.outcome.value}{at}: {found.message}"
+        for line in source_lines(record.candidate.files, found.source):
+            yield f"    {'>' if line['here'] else ' '}{line['number']:5} {line['text']}"
+    for case in found.cases:
+        message = f"  {case.message}" if case.message and not case.outcome.right else ""
+        yield f"  {case.case:<44} {case.outcome.value:<12} error {words.error(case.error)}{message}"
+    if record.timing is not None:
+        yield f"  {words.time(record.time_us)}" + (", modelled" if record.timing.modelled else "")
+        yield from _speedups(winner(record))
+    for advice in record.analysis.advice if record.analysis else ():
+        yield f"  next: {advice}"
