@@ -1,2 +1,36 @@
 """The virtual GPU: read PTX, translate it for this CPU, run it, and say what it did."""
 # SPDX-License-Identifier: Apache-2.0
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from .counters import Counters
+    from .faults import Fault
+    from .launch import KernelInfo, LaunchResult, Module, Parameter, load
+    from .memory import Memory
+
+_HOME = {
+    "load": "launch", "Module": "launch", "KernelInfo": "launch", "LaunchResult": "launch",
+    "Parameter": "launch", "Memory": "memory", "Counters": "counters", "Fault": "faults",
+}  # fmt: skip
+
+__all__ = [
+    "Counters",
+    "Fault",
+    "KernelInfo",
+    "LaunchResult",
+    "Memory",
+    "Module",
+    "Parameter",
+    "load",
+]
+
+
+def __getattr__(name: str):
+    import importlib
+
+    if name not in _HOME:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(importlib.import_module(f"{__name__}.{_HOME[name]}"), name)

@@ -143,3 +143,20 @@ def unsupported(ins: Instruction, why: str = "") -> UnsupportedInstruction:
 def _new(table: dict, opcode: str) -> None:
     if opcode in table:
         raise NameClash(f"two rules claim the opcode {opcode!r}: {table[opcode].emit} is there")
+
+
+RUNTIME: dict[str, Callable] = {}
+"""opcode -> `emit(emitter, ins)`: instructions that the precompiled runtime has handlers for."""
+
+
+def runtime(*opcodes: str) -> Callable:
+    """Register a rule that emits ops of the runtime (control, memory, calls)."""
+
+    def register(emit: Callable) -> Callable:
+        for opcode in opcodes:
+            if opcode in RUNTIME:
+                raise NameClash(f"two runtime rules claim the opcode {opcode!r}")
+            RUNTIME[opcode] = emit
+        return emit
+
+    return register

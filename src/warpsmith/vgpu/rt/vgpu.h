@@ -290,6 +290,13 @@ struct VgWorker {
 
 /* ------------------------------------------------------------- for handlers: the running lanes */
 
+/* Lanes do not depend on each other: the compiler may vectorize without asking for overlaps. */
+#ifdef __clang__
+#define VG_LANE_LOOP _Pragma("clang loop vectorize(assume_safety)") for (int l = 0; l < VG_LANES; l++)
+#else
+#define VG_LANE_LOOP _Pragma("GCC ivdep") for (int l = 0; l < VG_LANES; l++)
+#endif
+
 /* Bit l is set where p[l] is nonzero. */
 uint32_t vg_bits(const uint32_t *p);
 
@@ -349,6 +356,9 @@ int vg_bulk_copy(VgWarp *w, uint32_t site, uint32_t lane, uint64_t destination, 
  * count `wavefronts` for rows of `bytes` bytes read in passes of 8 lanes. Nonzero: a fault. */
 int vg_shared_rows(VgWarp *w, uint32_t site, uint32_t lanes, const uint64_t *offset, uint32_t bytes,
                    int is_store);
+
+/* Lane addresses + offset, from 32- or 64-bit lanes, into w->address. */
+const uint64_t *vg_lane_addresses(VgWarp *w, const char *lanes, uint32_t bits, int64_t offset);
 
 /* ------------------------------------------------------------------- sched.c, for handlers */
 

@@ -1,0 +1,242 @@
+"""The emitter: turns instructions of one kernel into ops, registers into frame offsets."""
+# SPDX-License-Identifier: Apache-2.0
+
+from __future__ import annotations
+
+import hashlib
+
+from warpsmith.errors import UnsupportedInstruction
+
+from .isa import registry
+from .program import (
+    ADDRESS_32,
+    ADDRESS_FIXED,
+    COUNTED,
+    GUARDED,
+    NEGATED,
+    SINK,
+    SPECIALS,
+    Access,
+    Op,
+    Relocation,
+)
+from .ptx import ir
+
+HEAD_BYTES = 64
+LANES = 32
+FUNCTION_BASE = 0x7E00_0000_0000_0000  # addresses of functions: numbers no pointer has
+
+
+class Constants:
+    """The part of a warp that does not change: constants and special registers, as lane arrays."""
+
+    def __init__(self) -> None:
+        self.image = bytearray()
+        self.offsets: dict[tuple[int, int], int] = {}
+        self.specials: dict[str, int] = {}
+        self.relocations: list[Relocation] = []
+        self.symbols: dict[tuple[str, int], int] = {}
+
+    def lanes(self, bits: int, value: int) -> int:
+        """Offset of 32 equal lanes of `value`."""
+        value &= (1 << bits) - 1
+        if (bits, value) not in self.offsets:
+            self.offsets[bits, value] = self._append(value.to_bytes(bits // 8, "little"))
+        return self.offsets[bits, value]
+
+    def special(self, name: str) -> int:
+        if name not in self.specials:
+            self.specials[name] = self._append(bytes(4))
+        return self.specials[name]
+
+    def symbol(self, name: str, addend: int) -> int:
+        """Offset of 32 lanes that hold the address of a module variable."""
+        if (name, addend) not in self.symbols:
+            self.symbols[name, addend] = offset = self._append(bytes(8))
+            self.relocations.append(Relocation(offset, name, addend))
+        return self.symbols[name, addend]
+
+    def _append(self, lane: bytes) -> int:
+        offset = len(self.image)
+        self.image += lane * LANES
+        self.image += bytes(-len(self.image) % 64)
+        return offset
+
+
+class SharedLayout:
+    """Offsets of shared variables in the block's window, in the order of first use."""
+
+    def __init__(self) -> None:
+        self.offsets: dict[str, int] = {}
+        self.size = 0
+        self.dynamic_align = 16
+        self.dynamic: set[str] = set()
+
+    def place(self, variables: list[ir.Variable]) -> None:
+        """Lay out static variables, then let all unsized ones start where those end."""
+        for variable in variables:
+            if variable.count == 0:
+                self.dynamic.add(variable.name)
+                self.dynamic_align = max(self.dynamic_align, variable.alignment)
+                continue
+            self.size += -self.size % variable.alignment
+            self.offsets[variable.name] = self.size
+            self.size += variable.bytes
+        for name in self.dynamic:
+            self.offsets[name] = self.dynamic_offset
+
+    @property
+    def dynamic_offset(self) -> int:
+        return self.size + -self.size % self.dynamic_align
+
+
+class Frame:
+    """Where a function's registers and parameters lie in its register frame."""
+
+    def __init__(self, function: ir.Function):
+        self.function = function
+        self.size = HEAD_BYTES
+        self.registers: dict[str, int] = {}
+        self.parameters: dict[str, int] = {}
+        self.locals: dict[str, int] = {}
+        self.local_bytes = 0
+        for variable in function.variables.values():
+            if variable.space == "local":
+                self.local_bytes += -self.local_bytes % variable.alignment
+                self.locals[variable.name] = self.local_bytes
+                self.local_bytes += variable.bytes
+        if not function.entry:
+            self.place_parameters(function.parameters + function.results)
+
+    def place_parameters(self, variables: list[ir.Variable]) -> None:
+        for variable in variables:
+            if variable.name not in self.parameters:
+                self.parameters[variable.name] = self.take(variable.bytes)
+
+    def take(self, lane_bytes: int) -> int:
+        offset = self.size
+        self.size += lane_bytes * LANES
+        self.size += -self.size % 64
+        return offset
+
+    def register(self, register: ir.Register) -> int:
+        offset = self.registers.get(register.name)
+        if offset is None:
+            offset = self.registers[register.name] = self.take(register.lane_bits // 8)
+        return offset
+
+
+class Emitter:
+    """Ops of one function of a kernel, appended to the kernel's list."""
+
+    def __init__(self, module: ir.Module, function: ir.Function, constants: Constants,
+                 shared: SharedLayout, ops: list[Op], handlers: dict[str, str],
+                 functions: dict[str, int]):  # fmt: skip
+        self.module, self.function, self.constants = module, function, constants
+        self.shared, self.ops, self.handlers, self.functions = shared, ops, handlers, functions
+        self.frame = Frame(function)
+        self.spin = False  # the branch being emitted closes a loop that may wait
+        self.kernel_parameters: dict[str, int] = {}
+        offset = 0
+        for parameter in function.parameters if function.entry else ():
+            offset += -offset % parameter.alignment
+            self.kernel_parameters[parameter.name] = offset
+            offset += parameter.bytes
+        self.param_bytes = offset
+
+    # ------------------------------------------------------------------------------- ops
+
+    def op(self, ins: ir.Instruction, handler: str, a: list[int] | None = None, **fields) -> Op:
+        """Append an op for an instruction, with its guard."""
+        op = Op(handler, a or [], site=ins.index, **fields)
+        if ins.guard:
+            op.guard = self.frame.register(ins.guard.register)
+            op.flags |= GUARDED | COUNTED | (NEGATED if ins.guard.negated else 0)
+        if op.access:
+            op.access.site = ins.index
+        self.ops.append(op)
+        return op
+
+    def handler(self, text: str) -> str:
+        """The symbol of a handler with this C body (`NAME` stands for the symbol)."""
+        symbol = "h_" + hashlib.sha256(text.encode()).hexdigest()[:20]
+        self.handlers[symbol] = text
+        return symbol
+
+    # -------------------------------------------------------------------------- operands
+
+    def temporary(self, bits: int) -> int:
+        """Offset of a fresh register."""
+        return self.frame.take(bits // 8)
+
+    def data(self, ins: ir.Instruction, item: ir.Operand, bits: int, kinds: list[int]) -> int:
+        """Offset of a data operand's lanes for a runtime handler; appends 0 (regs) or 1 (fixed)."""
+        if isinstance(item, ir.Register):
+            kinds.append(0)
+            return self.frame.register(item)
+        if isinstance(item, ir.Sink):
+            kinds.append(0)
+            return SINK
+        kinds.append(1)
+        if isinstance(item, ir.Immediate):
+            return self.constants.lanes(bits, immediate_bits(item, bits))
+        if isinstance(item, ir.Special) and (name := item.name[1:]) in SPECIALS:
+            return self.constants.special(name)
+        raise registry.unsupported(ins, f"operand {item} here")
+
+    def address(self, ins: ir.Instruction, item: ir.Operand) -> tuple[int, int, int]:
+        """(offset of the address lanes, flags, constant to add) of an Address operand."""
+        if not isinstance(item, ir.Address):
+            raise registry.unsupported(ins, "an address was expected")
+        base = item.base
+        if isinstance(base, ir.Register):
+            flags = ADDRESS_32 if base.bits == 32 else 0
+            return self.frame.register(base), flags, item.offset
+        if isinstance(base, ir.Immediate):
+            return self.constants.lanes(64, base.value), ADDRESS_FIXED, item.offset
+        return *self.symbol_lanes(ins, base.name), item.offset
+
+    def symbol_lanes(self, ins: ir.Instruction, name: str) -> tuple[int, int]:
+        """(offset, flags) of 64-bit lanes that hold the address of a variable in its own space."""
+        if name in self.frame.locals:
+            lanes = self.temporary(64)
+            self.op(ins, "vg_op_address", [lanes, 1, 8], imm=self.frame.locals[name])
+            return lanes, 0
+        if name in self.kernel_parameters:
+            lanes = self.temporary(64)
+            self.op(ins, "vg_op_address", [lanes, 0, 8], imm=self.kernel_parameters[name])
+            return lanes, 0
+        if name in self.shared.offsets:
+            return self.constants.lanes(64, self.shared.offsets[name]), ADDRESS_FIXED
+        variable = self.module.variables.get(name)
+        if variable is not None and variable.space in ("global", "const"):
+            return self.constants.symbol(name, 0), ADDRESS_FIXED
+        if (number := self.function_address(name)) is not None:
+            return self.constants.lanes(64, number), ADDRESS_FIXED
+        raise registry.unsupported(ins, f"the address of {name!r}")
+
+    def function_address(self, name: str) -> int | None:
+        name = self.module.aliases.get(name, name)
+        return self.functions.get(name)
+
+    def access(self, space: int, type_name: str, items: list[ir.Operand], offset: int) -> Access:
+        """The access description of a load or store of registers `items`."""
+        widths = {i.lane_bits // 8 for i in items if isinstance(i, ir.Register)}
+        bytes_ = ir.TYPE_BITS[type_name] // 8
+        reg_bytes = widths.pop() if widths else max(2, bytes_)
+        signed = int(type_name[0] == "s")
+        return Access(space, bytes_, len(items), reg_bytes, signed, offset=offset)
+
+
+def immediate_bits(item: ir.Immediate, bits: int) -> int:
+    """The raw bits of an immediate in an operand of `bits`; f64 literals narrow to f32."""
+    import struct
+
+    if item.kind == "f64" and bits == 32:
+        value = struct.unpack("<d", struct.pack("<Q", item.value))[0]
+        return struct.unpack("<I", struct.pack("<f", value))[0]
+    return item.value & (1 << bits) - 1
+
+
+def refuse(ins: ir.Instruction, why: str = "") -> UnsupportedInstruction:
+    return registry.unsupported(ins, why)

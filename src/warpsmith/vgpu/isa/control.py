@@ -1,0 +1,120 @@
+"""Control flow, barriers and hints: what moves or stops lanes without computing."""
+# SPDX-License-Identifier: Apache-2.0
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ..program import ALIGNED, SPIN
+from ..ptx import ir
+from .registry import runtime, unsupported
+
+if TYPE_CHECKING:
+    from ..emit import Emitter
+
+_HINTS = (
+    "membar", "fence", "griddepcontrol", "setmaxnreg", "prefetch", "prefetchu", "discard",
+    "applypriority", "pmevent", "fabric",
+)  # fmt: skip
+"""Instructions without effect here: memory is sequentially consistent, caches do not exist."""
+
+
+@runtime(*_HINTS)
+def hint(e: Emitter, ins: ir.Instruction) -> None:
+    e.op(ins, "vg_op_nop")
+
+
+@runtime("bra")
+def bra(e: Emitter, ins: ir.Instruction) -> None:
+    target = ins.operands[0]
+    if not isinstance(target, ir.Symbol):
+        raise unsupported(ins, "a branch to a register")
+    handler = "vg_op_bra_if" if ins.guard else "vg_op_bra"
+    e.op(ins, handler, aux=target.name, flags=SPIN if e.spin else 0)
+
+
+@runtime("brx")
+def brx(e: Emitter, ins: ir.Instruction) -> None:
+    index, table = ins.operands
+    if not isinstance(index, ir.Register) or not isinstance(table, ir.Symbol):
+        raise unsupported(ins, "brx.idx takes a register and a table")
+    if ins.guard:
+        raise unsupported(ins, "a guarded brx.idx")
+    targets = e.function.branch_targets.get(table.name)
+    if targets is None:
+        raise unsupported(ins, f"no .branchtargets {table.name!r}")
+    e.op(ins, "vg_op_brx", [e.frame.register(index)], more=[len(targets), *targets])
+
+
+@runtime("exit")
+def exit_(e: Emitter, ins: ir.Instruction) -> None:
+    e.op(ins, "vg_op_exit")
+
+
+@runtime("ret")
+def ret(e: Emitter, ins: ir.Instruction) -> None:
+    e.op(ins, "vg_op_exit" if e.function.entry else "vg_op_ret")
+
+
+@runtime("trap", "brkpt")
+def trap(e: Emitter, ins: ir.Instruction) -> None:
+    e.op(ins, "vg_op_trap")
+
+
+@runtime("nanosleep")
+def nanosleep(e: Emitter, ins: ir.Instruction) -> None:
+    e.op(ins, "vg_op_yield")
+
+
+@runtime("bar", "barrier")
+def barrier(e: Emitter, ins: ir.Instruction) -> None:
+    if ins.has("cluster"):
+        return cluster_barrier(e, ins)
+    if ins.has("warp"):
+        kinds: list[int] = []
+        member = e.data(ins, ins.operands[0], 32, kinds)
+        e.op(ins, "vg_op_warp_sync", [member], kinds=_bits(kinds))
+        return None
+    if ins.has("red"):
+        return _reduction(e, ins)
+    kinds = []
+    a = [e.data(ins, item, 32, kinds) for item in ins.operands]
+    if len(a) < 2:
+        a.append(e.constants.lanes(32, 0))
+        kinds.append(1)
+    aligned = ins.opcode == "bar" or ins.has("aligned")
+    handler = "vg_op_bar_arrive" if ins.has("arrive") else "vg_op_bar_sync"
+    e.op(ins, handler, a, kinds=_bits(kinds), flags=ALIGNED if aligned else 0)
+    return None
+
+
+def _reduction(e: Emitter, ins: ir.Instruction) -> None:
+    """bar.red.{and,or,popc} d, id{, n}, {!}p: arrive with the predicate, then read the result."""
+    if ins.guard:
+        raise unsupported(ins, "a guarded barrier reduction")
+    result, *middle, predicate = ins.operands
+    negated = isinstance(predicate, ir.Negated)
+    predicate = predicate.operand if isinstance(predicate, ir.Negated) else predicate
+    kinds: list[int] = []
+    a = [e.data(ins, item, 32, kinds) for item in middle]
+    if len(a) < 2:
+        a.append(e.constants.lanes(32, 0))
+        kinds.append(1)
+    a.append(e.data(ins, predicate, 32, kinds))
+    operation = next(i for i, m in enumerate(("and", "or", "popc")) if ins.has(m))
+    flags = ALIGNED if ins.opcode == "bar" or ins.has("aligned") else 0
+    e.op(ins, "vg_op_bar_red", [*a, int(negated)], kinds=_bits(kinds), imm=operation, flags=flags)
+    if not isinstance(result, ir.Register):
+        raise unsupported(ins, "the result must be a register")
+    target = e.frame.register(result)
+    e.op(ins, "vg_op_bar_result", [a[0], 0, target], kinds=kinds[0], imm=operation)
+
+
+def cluster_barrier(e: Emitter, ins: ir.Instruction) -> None:
+    """barrier.cluster.arrive / wait."""
+    handler = "vg_op_cluster_arrive" if ins.has("arrive") else "vg_op_cluster_wait"
+    e.op(ins, handler)
+
+
+def _bits(kinds: list[int]) -> int:
+    return sum(k << i for i, k in enumerate(kinds))

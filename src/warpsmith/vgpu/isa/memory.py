@@ -1,0 +1,275 @@
+"""Memory instructions: loads, stores, atomics, asynchronous copies, address conversions."""
+# SPDX-License-Identifier: Apache-2.0
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ..program import SINK, SPECIALS
+from ..ptx import ir
+from .registry import runtime, unsupported
+
+if TYPE_CHECKING:
+    from ..emit import Emitter
+
+SPACES = {"global": 1, "shared": 2, "local": 3, "const": 4, "param": 5}
+ATOMICS = ("add", "min", "max", "and", "or", "xor", "exch", "cas", "inc", "dec")
+TYPES = (
+    "u8", "s8", "u16", "s16", "u32", "s32", "u64", "s64",
+    "f16", "bf16", "f16x2", "bf16x2", "f32", "f64", "b128",
+)  # fmt: skip
+"""VgType in order."""
+_PLAIN = {"b8": "u8", "b16": "u16", "b32": "u32", "b64": "u64"}
+_ALL = 0xFFFF_FFFF
+
+
+def space_of(ins: ir.Instruction) -> int:
+    """VgSpace of a load, store or atomic: 0 when the instruction names none (generic)."""
+    for modifier in ins.modifiers:
+        if (space := SPACES.get(modifier.split(":")[0])) is not None:
+            return space
+    return 0
+
+
+def items_of(operand: ir.Operand) -> list[ir.Operand]:
+    return list(operand.items) if isinstance(operand, ir.Vector) else [operand]
+
+
+def bits(kinds: list[int]) -> int:
+    return sum(k << i for i, k in enumerate(kinds))
+
+
+def _is_call_parameter(e: Emitter, address: ir.Operand) -> bool:
+    return (
+        isinstance(address, ir.Address)
+        and isinstance(address.base, ir.Symbol)
+        and address.base.name in e.frame.parameters
+    )
+
+
+@runtime("ld", "ldu")
+def load(e: Emitter, ins: ir.Instruction) -> None:
+    target, address = ins.operands[:2]
+    items, space, kinds = items_of(target), space_of(ins), []
+    data = [e.data(ins, item, 32, kinds) for item in items]
+    if len(data) > 8:
+        raise unsupported(ins, "more than 8 elements")
+    if space == SPACES["param"] and isinstance(address, ir.Address):
+        base = address.base
+        if isinstance(base, ir.Symbol) and base.name in e.kernel_parameters:
+            offset = e.kernel_parameters[base.name] + address.offset
+            e.op(ins, "vg_op_load_param", data,
+                 access=e.access(space, ins.types[-1], items, offset))  # fmt: skip
+            return
+        if isinstance(base, ir.Symbol):
+            _frame_access(e, ins, "vg_op_load_frame", data, items, address, kinds)
+            return
+    lanes, flags, offset = e.address(ins, address)
+    e.op(ins, "vg_op_load", data, aux=lanes, flags=flags,
+         access=e.access(space, ins.types[-1], items, offset))  # fmt: skip
+
+
+@runtime("st")
+def store(e: Emitter, ins: ir.Instruction) -> None:
+    address, value = ins.operands[:2]
+    items, space, kinds = items_of(value), space_of(ins), []
+    width = max(16, ir.TYPE_BITS[ins.types[-1]])
+    registers = [i.lane_bits for i in items if isinstance(i, ir.Register)]
+    data = [e.data(ins, item, registers[0] if registers else width, kinds) for item in items]
+    if space == SPACES["param"]:
+        if not _is_call_parameter(e, address):
+            raise unsupported(ins, "a store to a parameter that is not a call's")
+        _frame_access(e, ins, "vg_op_store_frame", data, items, address, kinds)
+        return
+    lanes, flags, offset = e.address(ins, address)
+    e.op(ins, "vg_op_store", data, aux=lanes, flags=flags, kinds=bits(kinds),
+         access=e.access(space, ins.types[-1], items, offset))  # fmt: skip
+
+
+def _frame_access(
+    e: Emitter, ins: ir.Instruction, handler: str, data: list[int], items: list,
+    address: ir.Operand, kinds: list[int],
+) -> None:  # fmt: skip
+    """ld.param and st.param of a call's or a function's own parameters."""
+    if not isinstance(address, ir.Address) or not isinstance(address.base, ir.Symbol):
+        raise unsupported(ins, "a parameter address in a register")
+    name = address.base.name
+    if name not in e.frame.parameters:
+        raise unsupported(ins, f"unknown parameter {name!r}")
+    variable = e.function.variables[name]
+    a = [*data, *[SINK] * (7 - len(data)), variable.bytes]
+    e.op(ins, handler, a, aux=e.frame.parameters[name], kinds=bits(kinds),
+         access=e.access(SPACES["param"], ins.types[-1], items, address.offset))  # fmt: skip
+
+
+@runtime("atom", "red")
+def atomic(e: Emitter, ins: ir.Instruction) -> None:
+    if ins.opcode == "red" and ins.has("async"):
+        raise unsupported(ins, "red.async")
+    result: ir.Operand = ir.Sink()
+    operands = list(ins.operands)
+    if ins.opcode == "atom":
+        result = operands.pop(0)
+    address, *values = operands
+    operation = next((m for m in ins.modifiers if m in ATOMICS), None)
+    type_name = _PLAIN.get(ins.types[-1], ins.types[-1])
+    if operation is None or type_name not in TYPES:
+        raise unsupported(ins, "this atomic operation or type")
+    vector = isinstance(values[0], ir.Vector)
+    if not vector and operation != "cas":
+        values = values[:1]  # a cache policy may follow
+    if vector:
+        values = items_of(values[0])
+    lanes, flags, offset = e.address(ins, address)
+    width, kinds = max(16, ir.TYPE_BITS[ins.types[-1]]), []
+    access = e.access(space_of(ins), ins.types[-1], values[:1], offset)
+    access.count = len(values) if vector else 1
+    access.atomic, access.type = ATOMICS.index(operation), TYPES.index(type_name)
+    access.reg_bytes = width // 8
+    if vector:
+        _vector_atomic(e, ins, result, values, access, lanes, flags)
+        return
+    data = [e.data(ins, item, width, kinds) for item in (result, *values[:2])]
+    data += [SINK] * (3 - len(data))
+    e.op(ins, "vg_op_atomic", data, kinds=bits(kinds), aux=lanes, flags=flags, access=access)
+
+
+def _vector_atomic(e: Emitter, ins, result, values, access, lanes: int, flags: int) -> None:
+    if len(values) > 4:
+        raise unsupported(ins, "more than 4 elements")
+    kinds: list[int] = []
+    width = access.reg_bytes * 8
+    data = [e.data(ins, item, width, kinds) for item in values]
+    data += [SINK] * (4 - len(data))
+    olds = [] if isinstance(result, ir.Sink) else items_of(result)
+    data += [e.data(ins, item, width, []) for item in olds]
+    data += [SINK] * (8 - len(data))
+    e.op(ins, "vg_op_atomic_vector", data, kinds=bits(kinds), aux=lanes, flags=flags, access=access)
+
+
+# ------------------------------------------------------------------------------------- cp.async
+
+
+@runtime("cp")
+def copy(e: Emitter, ins: ir.Instruction) -> None:
+    if ins.has("commit_group") and not ins.has("bulk"):
+        e.op(ins, "vg_op_async_commit")
+    elif ins.has("wait_all"):
+        e.op(ins, "vg_op_async_wait", imm=_ALL)
+    elif ins.has("wait_group") and not ins.has("bulk"):
+        e.op(ins, "vg_op_async_wait", imm=_number(ins, ins.operands[0]))
+    elif ins.modifiers[:1] == ("async",) and ins.has("ca", "cg"):
+        _async_copy(e, ins)
+    else:
+        raise unsupported(ins, "this form of cp.async")
+
+
+def _number(ins: ir.Instruction, item: ir.Operand) -> int:
+    if not isinstance(item, ir.Immediate):
+        raise unsupported(ins, "a number was expected")
+    return item.value
+
+
+def _async_copy(e: Emitter, ins: ir.Instruction) -> None:
+    target, source, size, *rest = ins.operands
+    shared, flags, offset = e.address(ins, target)
+    far, far_flags, far_offset = e.address(ins, source)
+    kinds, a = [0, 1 if far_flags else 0], [shared, far]
+    if ins.has("cache_hint"):
+        rest = rest[:-1]
+    source_size: ir.Operand = ir.Sink()
+    ignore: ir.Operand = ir.Sink()
+    for item in rest:
+        if isinstance(item, ir.Register) and item.type == "pred":
+            ignore = item
+        else:
+            source_size = item
+    a += [e.data(ins, source_size, 32, kinds), e.data(ins, ignore, 32, kinds)]
+    access = e.access(SPACES["shared"], "b8", [], offset)
+    access.bytes, access.count, access.reg_bytes = _number(ins, size), 1, 4
+    e.op(ins, "vg_op_async_copy", a, flags=flags, kinds=bits(kinds), access=access,
+         aux=far_offset & 0xFFFF_FFFF)  # fmt: skip
+
+
+# ------------------------------------------------------------------------- addresses as values
+
+
+@runtime("cvta")
+def cvta(e: Emitter, ins: ir.Instruction) -> None:
+    target, source = ins.operands
+    if not isinstance(target, ir.Register):
+        raise unsupported(ins, "the result must be a register")
+    kinds: list[int] = [0]
+    if isinstance(source, ir.Symbol):
+        lanes, fixed = e.symbol_lanes(ins, source.name)
+        if source.offset:
+            raise unsupported(ins, "a symbol with an offset")
+        kinds.append(1 if fixed else 0)
+        source_bytes = 8
+    else:
+        lanes = e.data(ins, source, 64, kinds)
+        source_bytes = source.lane_bits // 8 if isinstance(source, ir.Register) else 8
+    a = [e.frame.register(target), lanes, target.lane_bits // 8, source_bytes]
+    e.op(ins, "vg_op_cvta", a, kinds=bits(kinds), imm=space_of(ins), aux=int(ins.has("to")))
+
+
+@runtime("isspacep")
+def isspacep(e: Emitter, ins: ir.Instruction) -> None:
+    target, source = ins.operands
+    kinds: list[int] = []
+    a = [e.data(ins, target, 32, kinds), e.data(ins, source, 64, kinds)]
+    e.op(ins, "vg_op_isspacep", a, kinds=bits(kinds), imm=space_of(ins))
+
+
+@runtime("createpolicy")
+def createpolicy(e: Emitter, ins: ir.Instruction) -> None:
+    """Cache policies do nothing here; the register gets 0."""
+    target = ins.operands[0]
+    if isinstance(target, ir.Register):
+        move_constant(e, ins, target, 0)
+
+
+def move_constant(e: Emitter, ins: ir.Instruction, target: ir.Register, value: int) -> None:
+    from ..handlers import alu_handler
+
+    alu_handler(e, ins, [target], [ir.Immediate(value)], lambda args: args[0])
+
+
+CLOCKS = {"clock": 0, "clock64": 0, "globaltimer": 0, "clock_hi": 32, "globaltimer_lo": 0,
+          "globaltimer_hi": 32}  # fmt: skip
+
+
+def move_special(e: Emitter, ins: ir.Instruction, target: ir.Register, name: str) -> bool:
+    """`mov` from a special register that is no lane array; False when `name` is one."""
+    if name in SPECIALS:
+        return False
+    if name in CLOCKS:
+        e.op(
+            ins, "vg_op_clock", [e.frame.register(target), target.lane_bits // 8], aux=CLOCKS[name]
+        )
+        return True
+    raise unsupported(ins, f"special register %{name}")
+
+
+def move_symbol(e: Emitter, ins: ir.Instruction, target: ir.Register, source: ir.Symbol) -> None:
+    """`mov` of the address of a variable or function, in the variable's own space."""
+    from ..handlers import copy_lanes
+
+    name, offset = source.name, source.offset
+    bases = ((e.frame.locals, 1), (e.kernel_parameters, 0))
+    for table, base in bases:
+        if name in table:
+            a = [e.frame.register(target), base, target.lane_bits // 8]
+            e.op(ins, "vg_op_address", a, imm=(table[name] + offset) & (1 << 64) - 1)
+            return
+    if name in e.shared.offsets:
+        move_constant(e, ins, target, e.shared.offsets[name] + offset)
+        return
+    variable = e.module.variables.get(name)
+    if variable is not None and variable.space in ("global", "const"):
+        copy_lanes(e, ins, target, e.constants.symbol(name, offset), 64)
+        return
+    if (number := e.function_address(name)) is not None:
+        move_constant(e, ins, target, number)
+        return
+    raise unsupported(ins, f"the address of {name!r}")

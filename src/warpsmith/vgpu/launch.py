@@ -1,0 +1,374 @@
+"""Load PTX and launch its kernels on the virtual GPU."""
+# SPDX-License-Identifier: Apache-2.0
+
+from __future__ import annotations
+
+import ctypes
+import struct
+import threading
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import PurePath
+
+import numpy as np
+
+from warpsmith.errors import LaunchError, UnknownName
+
+from . import build, layout
+from .counters import Counters
+from .faults import Fault, Place, describe
+from .load import Loaded
+from .memory import Memory
+from .ptx import ir
+from .ptx.parse import parse
+from .translate import translate
+from .variables import Variables
+
+MAX_SHARED_BYTES = 227 * 1024
+MAX_THREADS = 1024
+_MAX_GRID = (2**31 - 1, 65535, 65535)
+_MAX_BLOCK = (1024, 1024, 64)
+_SCHEDULES = ("default", "reverse", "random")
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """One kernel parameter. kind: "pointer" or "scalar"; ctype: its PTX type; offsets in bytes."""
+
+    name: str
+    kind: str
+    ctype: str
+    bits: int
+    size: int
+    align: int
+    offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class KernelInfo:
+    """What a kernel declares. max_threads is 0 where neither .maxntid nor .reqntid is given."""
+
+    name: str
+    parameters: tuple[Parameter, ...]
+    static_shared_bytes: int
+    max_threads: int
+    required_block: tuple[int, int, int] | None
+    registers_declared: int
+    source_files: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class LaunchResult:
+    """What a launch did. `fault` is the first thing that went wrong, or None."""
+
+    counters: Counters
+    fault: Fault | None
+    printed: str
+    seconds: float
+    early_collectives: int = 0  # `.sync` instructions that ran though member lanes were elsewhere
+
+
+class Module:
+    """A loaded PTX file: launch its kernels as often as wanted."""
+
+    def __init__(self, ptx: str, name: str = "kernel.ptx"):
+        self.name = name
+        self.parsed = parse(ptx)
+        self.kernels = {
+            f.name: _info(self.parsed, f)
+            for f in self.parsed.functions.values()
+            if f.entry and f.defined
+        }
+        self._variables: Variables | None = None
+        self._loaded: dict[str, Loaded] = {}
+
+    def __repr__(self) -> str:
+        return f"vgpu.load({self.name!r}): {', '.join(self.kernels)}"
+
+    def prepare(self, kernel: str) -> Loaded:
+        """Translate and build a kernel now instead of at its first launch."""
+        if kernel not in self.kernels:
+            raise UnknownName("kernel", kernel, self.kernels)
+        if kernel not in self._loaded:
+            if self._variables is None:
+                self._variables = Variables(self.parsed)
+            program = translate(self.parsed, kernel)
+            self._loaded[kernel] = Loaded(program, self._variables)
+        return self._loaded[kernel]
+
+    def variable(self, name: str) -> np.ndarray:
+        """The bytes of a `.global` or `.const` variable, to read or to write between launches."""
+        if self._variables is None:
+            self._variables = Variables(self.parsed)
+        return self._variables.bytes_of(name)
+
+    def launch(
+        self, kernel: str, grid: Sequence[int], block: Sequence[int],
+        args: Sequence[int | float | bytes], *, shared_bytes: int = 0,
+        cluster: Sequence[int] = (1, 1, 1), cooperative: bool = False,
+        memory: Memory | None = None, count: bool = True,
+        max_instructions: int = 20_000_000_000, max_seconds: float = 60.0,
+        schedule: str = "default", seed: int = 0, workers: int = 1,
+    ) -> LaunchResult:  # fmt: skip
+        """Run a kernel on `grid` blocks of `block` threads and wait for it.
+
+        args: one per parameter: host addresses as int, scalars as int or float, or the exact bytes.
+        memory: the table that global accesses are checked against; None checks only null and
+        alignment. count: keep the memory counters. schedule: "default", "reverse" or "random" order
+        of warps, groups and blocks. The launch stops with a fault of kind "step-budget" after
+        `max_instructions` thread instructions or `max_seconds`.
+
+        Raises LaunchError when the launch does not fit the kernel, UnsupportedInstruction when the
+        kernel uses what the virtual GPU does not have. What the kernel does wrong is a value:
+        `result.fault`.
+        """
+        loaded = self.prepare(kernel)
+        info = self.kernels[kernel]
+        shape = _Shape.of(info, loaded, grid, block, cluster, shared_bytes)
+        params = pack(info, args)
+        if schedule not in _SCHEDULES:
+            raise UnknownName("schedule", schedule, _SCHEDULES)
+        launch = _Launch(self, loaded, shape, params, memory, count)
+        record = launch.record
+        record.cooperative, record.seed = int(cooperative), seed
+        record.schedule = _SCHEDULES.index(schedule)
+        record.max_instructions, record.max_seconds = max_instructions, max_seconds
+        return launch.run(workers)
+
+
+def load(ptx: str, *, name: str = "kernel.ptx") -> Module:
+    """Parse PTX. Kernels are translated and built when first launched, then kept.
+
+    Raises PtxSyntaxError for malformed text.
+    """
+    return Module(ptx, name)
+
+
+def _info(module: ir.Module, function: ir.Function) -> KernelInfo:
+    parameters, offset = [], 0
+    for p in function.parameters:
+        offset += -offset % p.alignment
+        bits = ir.TYPE_BITS[p.type]
+        kind = "pointer" if p.pointer or (p.type == "u64" and p.count == 1) else "scalar"
+        parameters.append(Parameter(p.name, kind, p.type, bits, p.bytes, p.alignment, offset))
+        offset += p.bytes
+    required = function.directives.get("reqntid")
+    limit = required or function.directives.get("maxntid") or (0,)
+    static = [v for v in (*function.variables.values(), *module.variables.values())
+              if v.space == "shared"]  # fmt: skip
+    files = dict.fromkeys(
+        i.source.file for i in function.body if isinstance(i, ir.Instruction) and i.source
+    )
+    return KernelInfo(
+        function.name, tuple(parameters), sum(v.bytes for v in static), int(np.prod(limit)),
+        (*required, 1, 1)[:3] if required else None, function.register_count, tuple(files),
+    )  # fmt: skip
+
+
+def pack(info: KernelInfo, args: Sequence[int | float | bytes]) -> bytes:
+    """The parameter buffer of a launch; LaunchError when count, type or size do not fit."""
+    if len(args) != len(info.parameters):
+        wanted = ", ".join(f".{p.ctype} {p.name}" for p in info.parameters)
+        raise LaunchError(
+            f"{info.name} takes {len(info.parameters)} arguments ({wanted}), got {len(args)}."
+        )
+    buffer = bytearray()
+    for parameter, value in zip(info.parameters, args):
+        buffer += bytes(parameter.offset - len(buffer))
+        buffer += _packed(info, parameter, value)
+    return bytes(buffer)
+
+
+_FLOATS = {2: "<e", 4: "<f", 8: "<d"}
+
+
+def _packed(info: KernelInfo, parameter: Parameter, value: int | float | bytes) -> bytes:
+    size = parameter.size
+    if isinstance(value, bytes | bytearray | memoryview):
+        raw = bytes(value)
+        if len(raw) != size:
+            raise LaunchError(
+                f"{info.name}: parameter {parameter.name} takes {size} bytes, got {len(raw)}."
+            )
+        return raw
+    if isinstance(value, float | np.floating) and size in _FLOATS:
+        return struct.pack(_FLOATS[size], float(value))
+    if isinstance(value, int | np.integer) and -(1 << 8 * size - 1) <= value < 1 << 8 * size:
+        return (int(value) & (1 << 8 * size) - 1).to_bytes(size, "little")
+    raise LaunchError(
+        f"{info.name}: parameter {parameter.name} takes {size} bytes (.{parameter.ctype}), "
+        f"got {value!r}. Pass an int, a float, or exactly {size} bytes."
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Shape:
+    """Grid, block and shared memory of a launch, checked."""
+
+    grid: tuple[int, int, int]
+    block: tuple[int, int, int]
+    cluster: tuple[int, int, int]
+    shared_bytes: int  # all
+    dynamic_bytes: int
+
+    @classmethod
+    def of(cls, info: KernelInfo, loaded: Loaded, grid, block, cluster, dynamic: int) -> _Shape:
+        grid, block, cluster = (_triple(info, *pair) for pair in
+                                (("grid", grid), ("block", block), ("cluster", cluster)))  # fmt: skip
+        _within(info, "grid", grid, _MAX_GRID)
+        _within(info, "block", block, _MAX_BLOCK)
+        threads = block[0] * block[1] * block[2]
+        allowed = info.max_threads or MAX_THREADS
+        if threads > min(allowed, MAX_THREADS):
+            raise LaunchError(f"{info.name}: block {block} has {threads} threads, "
+                              f"allowed are {min(allowed, MAX_THREADS)}.")  # fmt: skip
+        if info.required_block and block != info.required_block:
+            raise LaunchError(f"{info.name}: block is {block}, the kernel requires "
+                              f"{info.required_block} (.reqntid).")  # fmt: skip
+        if any(g % c for g, c in zip(grid, cluster)):
+            raise LaunchError(f"{info.name}: grid {grid} is not a multiple of cluster {cluster}.")
+        program = loaded.program
+        total = program.static_shared_bytes
+        if dynamic:
+            total = program.dynamic_shared_offset + dynamic
+        if dynamic < 0 or total > MAX_SHARED_BYTES:
+            raise LaunchError(
+                f"{info.name}: {total} bytes of shared memory (of them {dynamic} dynamic), "
+                f"allowed are {MAX_SHARED_BYTES}."
+            )
+        return cls(grid, block, cluster, total, dynamic)
+
+
+def _triple(info: KernelInfo, what: str, given: Sequence[int]) -> tuple[int, int, int]:
+    triple = (given,) if isinstance(given, int) else tuple(given)
+    if not 1 <= len(triple) <= 3:
+        raise LaunchError(f"{info.name}: {what} takes one to three numbers, got {triple}.")
+    x, y, z = (*map(int, triple), 1, 1)[:3]
+    return x, y, z
+
+
+def _within(info: KernelInfo, what: str, given: tuple, limit: tuple) -> None:
+    if any(not 1 <= g <= m for g, m in zip(given, limit)):
+        raise LaunchError(f"{info.name}: {what} is {given}, allowed are 1 to {limit}.")
+
+
+class _Launch:
+    """One launch: fills the runtime's records, runs the workers, reads the results."""
+
+    def __init__(self, module: Module, loaded: Loaded, shape: _Shape, params: bytes,
+                 memory: Memory | None, count: bool):  # fmt: skip
+        self.module, self.loaded, self.shape, self.memory = module, loaded, shape, memory
+        self.count = count
+        self.params = ctypes.create_string_buffer(params + bytes(16))
+        self.table = None
+        if memory is not None:
+            self.table = loaded.variables.joined(memory).table(count)
+        self.record = self._record(len(params))
+
+    def _record(self, param_bytes: int) -> layout.VgLaunch:
+        shape, program = self.shape, self.loaded.program
+        threads = shape.block[0] * shape.block[1] * shape.block[2]
+        record = layout.VgLaunch(
+            ops=self.loaded.ops.ctypes.data, threads_per_block=threads,
+            warps_per_block=-(-threads // 32), block_count=program.block_count,
+            site_count=len(program.instructions), frame_bytes=program.frame_bytes,
+            stack_bytes=program.stack_bytes, fixed_bytes=len(program.fixed_image),
+            local_bytes=program.local_bytes, frame_local_bytes=program.frame_local_bytes,
+            dynamic_shared_bytes=shape.dynamic_bytes, shared_bytes=shape.shared_bytes,
+            params=ctypes.addressof(self.params), param_bytes=param_bytes,
+            fixed_image=self.loaded.fixed.ctypes.data, counting=int(self.count),
+        )  # fmt: skip
+        record.grid[:], record.block[:], record.cluster[:] = shape.grid, shape.block, shape.cluster
+        record.special[:] = self.loaded.special
+        if self.table is not None:
+            record.table, record.table_count = self.table.address, self.table.count
+        return record
+
+    def run(self, workers: int) -> LaunchResult:
+        record, shape = self.record, self.shape
+        blocks = shape.grid[0] * shape.grid[1] * shape.grid[2]
+        ranks = shape.cluster[0] * shape.cluster[1] * shape.cluster[2]
+        record.resident_blocks = blocks if record.cooperative else ranks
+        workers = 1 if record.cooperative else max(1, min(workers, blocks // ranks))
+        record.parallel = int(workers > 1)
+        bounds = [ranks * (blocks // ranks * i // workers) for i in range(workers + 1)]
+        parts = [_Worker(record, first, last) for first, last in zip(bounds, bounds[1:])]
+        started = time.perf_counter()
+        if workers == 1:
+            parts[0].run()
+        else:
+            threads = [threading.Thread(target=part.run) for part in parts]
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join()
+        seconds = time.perf_counter() - started
+        return self._result(parts, seconds)
+
+    def _result(self, parts: list[_Worker], seconds: float) -> LaunchResult:
+        fault = next((p.fault for p in parts if p.fault is not None), None)
+        found = None
+        if fault is not None:
+            memory = self.loaded.variables.joined(self.memory or Memory())
+            found = describe(fault, memory, self.loaded.program.kernel, self._place)
+        return LaunchResult(
+            self._counters(parts), found, b"".join(p.printed for p in parts).decode(errors="replace"),
+            seconds, sum(p.early_collectives for p in parts),
+        )  # fmt: skip
+
+    def _place(self, site: int) -> Place:
+        ins = self.loaded.program.instructions[site]
+        source = ins.source
+        file = PurePath(source.file).name if source else ""
+        return Place(file, source.line if source else 0, ins.line)
+
+    def _counters(self, parts: list[_Worker]) -> Counters:
+        try:
+            from .counters import collect
+        except ImportError:
+            return Counters()
+
+        program = self.loaded.program
+        sites = sum(p.sites.view(np.uint64).reshape(-1, 9) for p in parts)
+        blocks = sum(p.blocks.view(np.uint64).reshape(-1, 2) for p in parts)
+        of = np.asarray(program.instruction_blocks, np.intp)
+        shape = self.shape
+        return collect(
+            program.instructions, blocks[of, 0], blocks[of, 1],
+            sites.view(layout.SITE).reshape(-1),
+            shape.grid, shape.block,
+            unique_bytes=self.table.unique_bytes() if self.table and self.count else (0, 0),
+        )  # fmt: skip
+
+
+class _Worker:
+    """One host thread's part of a launch, and what it found."""
+
+    def __init__(self, record: layout.VgLaunch, first: int, last: int):
+        self.sites = np.zeros(max(1, record.site_count), layout.SITE)
+        self.blocks = np.zeros(max(1, record.block_count), layout.BLOCK)
+        self.raw = layout.VgWorker(
+            launch=ctypes.pointer(record), sites=self.sites.ctypes.data,
+            blocks=self.blocks.ctypes.data, first_block=first, last_block=last,
+        )  # fmt: skip
+        self.printed = b""
+
+    def run(self) -> None:
+        library, raw = build.runtime(), ctypes.byref(self.raw)
+        try:
+            if library.vg_worker_open(raw):
+                raise LaunchError("not enough memory for the launch's resident blocks.")
+            library.vg_worker_run(raw)
+            if self.raw.printed:
+                self.printed = ctypes.string_at(self.raw.printed, self.raw.printed_bytes)
+        finally:
+            library.vg_worker_close(raw)
+
+    @property
+    def fault(self) -> layout.VgFault | None:
+        return self.raw.fault if self.raw.fault.kind else None
+
+    @property
+    def early_collectives(self) -> int:
+        return int(self.raw.early_collectives)

@@ -1,0 +1,85 @@
+"""The C structures of rt/vgpu.h as ctypes structures and numpy types, checked against the runtime."""
+# SPDX-License-Identifier: Apache-2.0
+
+from __future__ import annotations
+
+import ctypes as c
+from functools import cache
+
+import numpy as np
+
+from warpsmith.errors import ToolchainError
+
+from .memory import ALLOCATION
+from .program import SPECIALS
+
+OP = np.dtype([
+    ("run", np.uint64), ("extra", np.uint64), ("guard", np.uint32), ("flags", np.uint16),
+    ("kinds", np.uint16), ("site", np.uint32), ("aux", np.uint32), ("a", np.uint32, 8),
+])  # fmt: skip
+ACCESS = np.dtype([
+    ("site", np.uint32), ("space", np.uint8), ("bytes", np.uint8), ("count", np.uint8),
+    ("reg_bytes", np.uint8), ("is_signed", np.uint8), ("atomic", np.uint8), ("type", np.uint8),
+    ("flags", np.uint8), ("reserved", np.uint32), ("offset", np.int64),
+])  # fmt: skip
+SITE = np.dtype([(name, np.uint64) for name in (
+    "requests", "threads", "sectors", "sectors_ideal", "wavefronts", "wavefronts_ideal", "bytes",
+    "divergent", "conflicts",
+)])  # fmt: skip
+BLOCK = np.dtype([("warps", np.uint64), ("threads", np.uint64)])
+
+
+class VgFault(c.Structure):
+    _fields_ = [
+        ("kind", c.c_uint32), ("site", c.c_uint32), ("space", c.c_uint32), ("is_store", c.c_uint32),
+        ("bytes", c.c_uint32), ("lane", c.c_uint32), ("warp", c.c_uint32), ("lanes", c.c_uint32),
+        ("block", c.c_uint32 * 3), ("thread", c.c_uint32 * 3), ("address", c.c_uint64),
+        ("limit", c.c_uint64), ("text", c.c_char * 512),
+    ]  # fmt: skip
+
+
+class VgLaunch(c.Structure):
+    _fields_ = [
+        ("ops", c.c_void_p), ("grid", c.c_uint32 * 3), ("block", c.c_uint32 * 3),
+        ("cluster", c.c_uint32 * 3), ("threads_per_block", c.c_uint32),
+        ("warps_per_block", c.c_uint32), ("block_count", c.c_uint32), ("site_count", c.c_uint32),
+        ("frame_bytes", c.c_uint64), ("stack_bytes", c.c_uint64), ("fixed_bytes", c.c_uint64),
+        ("local_bytes", c.c_uint64), ("frame_local_bytes", c.c_uint64),
+        ("dynamic_shared_bytes", c.c_uint64), ("shared_bytes", c.c_uint64),
+        ("params", c.c_void_p), ("param_bytes", c.c_uint64), ("fixed_image", c.c_void_p),
+        ("table", c.c_void_p), ("table_count", c.c_uint32), ("counting", c.c_uint32),
+        ("parallel", c.c_uint32), ("cooperative", c.c_uint32), ("schedule", c.c_uint32),
+        ("resident_blocks", c.c_uint32), ("seed", c.c_uint64), ("max_instructions", c.c_uint64),
+        ("max_seconds", c.c_double), ("special", c.c_uint32 * len(SPECIALS)),
+        ("reserved", c.c_uint32),
+    ]  # fmt: skip
+
+
+class VgAllocation(c.Structure):
+    _fields_ = [
+        ("begin", c.c_uint64), ("end", c.c_uint64), ("readonly", c.c_uint32), ("id", c.c_uint32),
+        ("seen_read", c.c_void_p), ("seen_written", c.c_void_p),
+    ]  # fmt: skip
+
+
+class VgWorker(c.Structure):
+    _fields_ = [
+        ("launch", c.POINTER(VgLaunch)), ("sites", c.c_void_p), ("blocks", c.c_void_p),
+        ("resident", c.c_void_p), ("first_block", c.c_uint64), ("last_block", c.c_uint64),
+        ("instructions", c.c_uint64), ("last", VgAllocation * 2), ("memory", c.c_void_p),
+        ("block_shared", c.c_uint64), ("printed", c.c_void_p), ("printed_bytes", c.c_uint64),
+        ("printed_room", c.c_uint64), ("clock", c.c_uint64), ("random", c.c_uint64),
+        ("early_collectives", c.c_uint64), ("stop", c.c_int), ("started", c.c_double),
+        ("fault", VgFault),
+    ]  # fmt: skip
+
+
+@cache
+def check(library: c.CDLL) -> None:
+    """Raise when the compiled runtime lays its structures out differently."""
+    theirs = (c.c_uint64 * 8)()
+    library.vg_sizes(theirs)
+    ours = (OP.itemsize, ACCESS.itemsize, ALLOCATION.itemsize, SITE.itemsize, BLOCK.itemsize,
+            c.sizeof(VgFault), c.sizeof(VgLaunch), c.sizeof(VgWorker))  # fmt: skip
+    if tuple(theirs) != ours:
+        raise ToolchainError(f"rt/vgpu.h and vgpu/layout.py disagree: {tuple(theirs)} and {ours}")
