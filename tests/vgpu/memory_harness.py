@@ -76,7 +76,8 @@ class Site(ctypes.Structure):
         (name, ctypes.c_uint64)
         for name in (
             "requests", "threads", "sectors", "sectors_ideal",
-            "wavefronts", "wavefronts_ideal", "bytes", "divergent",
+            "wavefronts", "wavefronts_ideal", "bytes", "divergent", "conflicts",
+            "conflicts",
         )
     ]  # fmt: skip
 

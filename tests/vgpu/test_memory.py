@@ -451,7 +451,7 @@ def test_atomic_conflicts_are_counted(buffer, known):
             1,
         )
         bench.atomic(access, buffer.ctypes.data + LANES * 4, None, one)
-        assert (bench.site.wavefronts, bench.site.sectors) == (33, 5)
+        assert (bench.site.wavefronts, bench.site.sectors, bench.site.conflicts) == (33, 5, 31)
 
 
 # ----------------------------------------------------------------------------- copies on the side

@@ -44,8 +44,10 @@ static uint32_t readers(uint32_t mask, const uint32_t *source_bytes, const uint3
 
 static void count_copy(VgWarp *w, uint32_t site, const VgReach *from, const VgReach *to) {
   VgSite *row = &w->worker->sites[site];
+  uint64_t threads = row->threads; /* the handler counts them */
   if (from->mask) vg_count(w, site, from);
   else row->requests++;
+  row->threads = threads;
   vg_count_shared(row, to, to->width <= 4 ? 32 : 128 / to->width);
 }
 
@@ -141,7 +143,7 @@ static int bulk_end(VgWarp *w, uint32_t site, uint32_t lane, uint64_t at, uint64
   address[lane] = at + bytes - 16;
   if (vg_admit(w, &a, address, &r)) return 1;
   const VgAllocation *row = &w->worker->last[is_store];
-  if (w->worker->launch->counting) vg_count_span(w, site, row, at, bytes, is_store);
+  if (w->worker->launch->counting) vg_count_span(w, site, row, at, bytes, 0, is_store);
   return 0;
 }
 
@@ -162,8 +164,7 @@ int vg_shared_rows(VgWarp *w, uint32_t site, uint32_t lanes, const uint64_t *off
   if (vg_admit(w, &a, offset, &r)) return 1;
   if (!w->worker->launch->counting) return 0;
   VgSite *row = &w->worker->sites[site];
-  uint32_t count = (uint32_t)__builtin_popcount(lanes);
-  row->requests++, row->threads += count, row->bytes += (uint64_t)count * bytes;
+  row->requests++, row->bytes += (uint64_t)__builtin_popcount(lanes) * bytes;
   vg_count_shared(row, &r, 8);
   return 0;
 }

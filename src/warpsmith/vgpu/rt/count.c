@@ -62,13 +62,17 @@ static uint32_t distinct(const uint64_t *key, uint32_t mask, int shift) {
   return (uint32_t)__builtin_popcountll(used);
 }
 
+/* Lanes whose address an earlier lane has. */
+static uint32_t repeats(const VgReach *r) {
+  return (uint32_t)__builtin_popcount(r->mask) - distinct(r->at, r->mask, 0);
+}
+
 /* The most lanes that share one address. */
-static uint32_t crowd(const uint64_t *key, uint32_t mask) {
-  uint32_t most = 0, left = mask;
-  if (distinct(key, mask, 0) == (uint32_t)__builtin_popcount(mask)) return 1;
-  while (left) {
+static uint32_t crowd(const VgReach *r) {
+  uint32_t most = 0;
+  for (uint32_t left = r->mask; left;) {
     uint32_t same = 0, first = (uint32_t)__builtin_ctz(left);
-    VG_EACH(l, left) same |= (uint32_t)(key[l] == key[first]) << l;
+    VG_EACH(l, left) same |= (uint32_t)(r->at[l] == r->at[first]) << l;
     uint32_t lanes = (uint32_t)__builtin_popcount(same);
     most = lanes > most ? lanes : most;
     left &= ~same;
@@ -163,9 +167,9 @@ void vg_count(VgWarp *w, uint32_t site, const VgReach *r) {
 }
 
 void vg_count_span(VgWarp *w, uint32_t site, const VgAllocation *allocation, uint64_t first,
-                   uint64_t bytes, int is_store) {
+                   uint64_t bytes, uint32_t lanes, int is_store) {
   VgSite *row = &w->worker->sites[site];
-  row->requests++, row->threads += VG_LANES, row->bytes += bytes;
+  row->requests++, row->threads += lanes, row->bytes += bytes;
   row->sectors += ((first + bytes - 1) >> SECTOR) - (first >> SECTOR) + 1;
   row->sectors_ideal += (bytes + 31) / 32;
   see(w->worker->launch, allocation, first, bytes, is_store);
@@ -173,12 +177,13 @@ void vg_count_span(VgWarp *w, uint32_t site, const VgAllocation *allocation, uin
 
 void vg_count_atomic(VgWarp *w, uint32_t site, const VgReach *r) {
   VgSite *row = count_lanes(w, site, r);
-  row->wavefronts_ideal++;
+  uint32_t conflicts = repeats(r);
+  row->wavefronts_ideal++, row->conflicts += conflicts;
   if (r->space == VG_SHARED) {
     row->wavefronts += atomic_passes(r);
     return;
   }
-  row->wavefronts += crowd(r->at, r->mask);
+  row->wavefronts += conflicts ? crowd(r) : 1;
   count_global(w, row, r);
   see_lanes(w, r, 0);
 }

@@ -277,7 +277,8 @@ static inline void count_span(VgWarp *w, const VgAccess *a, uint64_t first, uint
                               int is_store) {
   if (!w->worker->launch->counting) return;
   if (a->space != VG_SHARED) {
-    vg_count_span(w, a->site, &w->worker->last[is_store], first, VG_LANES * width, is_store);
+    vg_count_span(w, a->site, &w->worker->last[is_store], first, VG_LANES * width, VG_LANES,
+                  is_store);
     return;
   }
   VgSite *row = &w->worker->sites[a->site];
@@ -431,3 +432,6 @@ int vg_store(VgWarp *w, const VgAccess *a, uint32_t mask, const uint64_t *addres
   count_span(w, a, first, width, 1);
   return 0;
 }
+
+/* Nothing is kept between accesses; state of later checks (order, initialized memory) ends here. */
+void vg_memory_close(VgWorker *worker) { worker->memory = NULL; }

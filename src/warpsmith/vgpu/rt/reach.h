@@ -36,7 +36,7 @@ const VgAllocation *vg_find(const VgLaunch *launch, uint64_t address);
 /* Counting; called only when the launch counts. Shared reaches count by their offsets in the window. */
 void vg_count(VgWarp *w, uint32_t site, const VgReach *r);
 void vg_count_span(VgWarp *w, uint32_t site, const VgAllocation *row, uint64_t first, uint64_t bytes,
-                   int is_store);
+                   uint32_t lanes, int is_store);
 void vg_count_atomic(VgWarp *w, uint32_t site, const VgReach *r);
 void vg_count_shared(VgSite *row, const VgReach *r, uint32_t lanes_per_pass);
 
