@@ -154,7 +154,7 @@ def tensor_matmul(m: int, n: int, k: int, tile=(128, 256)) -> tuple[dict[str, fl
     counts = {
         "tensor_flops_bf16": flops,
         "warpgroup_mma_flops": flops,
-        "async_copy_bytes": copied,
+        "async_copy_sectors": copied / 32,
         "async_copy_requests": copied / 16384,
         "unique_bytes_read": 2.0 * k * (m + n),
         "unique_bytes_written": 2.0 * m * n,

@@ -77,7 +77,6 @@ class Site(ctypes.Structure):
         for name in (
             "requests", "threads", "sectors", "sectors_ideal",
             "wavefronts", "wavefronts_ideal", "bytes", "divergent", "conflicts",
-            "conflicts",
         )
     ]  # fmt: skip
 

@@ -192,18 +192,18 @@ class _Work:
 
     @property
     def loaded_bytes(self) -> float:
-        return 32 * self[_LOAD_SECTORS] + self["async_copy_bytes"]
+        return 32 * (self[_LOAD_SECTORS] + self["async_copy_sectors"])
 
     @property
     def reread_bytes(self) -> float:
         """Loaded more than once, by plain loads (asynchronous copies go past L1)."""
-        first = max(0.0, self["unique_bytes_read"] - self["async_copy_bytes"])
+        first = max(0.0, self["unique_bytes_read"] - 32 * self["async_copy_sectors"])
         return max(0.0, 32 * self[_LOAD_SECTORS] - first)
 
     @property
     def first_touch(self) -> float:
         """Share of full-width load traffic that meets its bytes for the first time."""
-        full = 128 * self[_LOADS] + self["async_copy_bytes"]
+        full = 128 * self[_LOADS] + 32 * self["async_copy_sectors"]
         return min(1.0, self["unique_bytes_read"] / full) if full else 1.0
 
 
@@ -232,7 +232,7 @@ def _l1(work: _Work) -> float:
     sectors = work[_LOAD_SECTORS] + work[_STORE_SECTORS]
     shared = work[_SHARED_WAVEFRONTS.format("ld")] + work[_SHARED_WAVEFRONTS.format("st")]
     shared += work["shared_atomic_wavefronts"] * _value("shared_atomic_cycles")
-    shared += work["async_copy_bytes"] / 128
+    shared += max(work["async_copy_wavefronts"], work["async_copy_sectors"] / 4)
     width = 128 / work.target.shared_bytes_per_cycle
     return work.sm_us(width * (shared + max(requests, sectors / 4)))
 

@@ -9,23 +9,27 @@ counts.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
+from pathlib import PurePath
 from typing import Any
 
-PIPES = ("int", "fp32", "fp64", "fp16", "sfu", "tensor", "memory", "control")
+import numpy as np
+
+from .classify import ACCESSES, PIPES, Classes, classify
+from .ptx.ir import Instruction
 
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """The accesses of one PTX instruction, added over the launch."""
+    """The accesses of one PTX instruction, or the divergence of a branch, added over the launch."""
 
     ptx_line: int
     source: str  # "transpose.cu:12"
-    operation: str  # "ld.global", "st.shared", "atom.global", …
+    operation: str  # "global_load", "shared_store", "branch", …: see classify.ACCESSES
     requests: int = 0  # warp-level, with at least one active lane
     threads: int = 0
-    transactions: int = 0  # 32-byte sectors; wavefronts for shared memory
+    transactions: int = 0  # sectors; wavefronts for shared memory; divergent ones for branches
     ideal_transactions: int = 0
 
     @property
@@ -64,6 +68,7 @@ class Counters:
     pipe_instructions: Mapping[str, int] = field(default_factory=dict)  # warp-level, by PIPES
     operations: Mapping[str, int] = field(default_factory=dict)  # thread-level: "ffma", "dadd", …
     tensor_flops: Mapping[str, int] = field(default_factory=dict)  # by input type: "bf16", …
+    warpgroup_mma_flops: int = 0  # of them in wgmma
 
     global_load_requests: int = 0
     global_load_sectors: int = 0
@@ -97,6 +102,9 @@ class Counters:
 
     async_copy_requests: int = 0  # cp.async and bulk copies, global to shared
     async_copy_bytes: int = 0
+    async_copy_sectors: int = 0
+    async_copy_ideal_sectors: int = 0
+    async_copy_wavefronts: int = 0  # of the writes to shared memory
     branches: int = 0
     divergent_branches: int = 0
     barriers: int = 0  # warp-level arrivals at a block barrier
@@ -189,8 +197,13 @@ _FLOPS = {
 }  # fmt: skip
 
 
+_SASS_OPERATIONS = {letter + verb for letter in "fdh" for verb in ("add", "mul", "fma")}
+
+
 def _sass_name(operation: str) -> str:
-    return f"smsp__sass_thread_inst_executed_op_{operation}_pred_on.sum"
+    if operation in _SASS_OPERATIONS:
+        return f"smsp__sass_thread_inst_executed_op_{operation}_pred_on.sum"
+    return f"thread_operations_{operation}"
 
 
 def _join(one: Any, two: Any) -> Any:
@@ -203,3 +216,136 @@ def _join(one: Any, two: Any) -> Any:
         key = (site.ptx_line, site.source, site.operation)
         sites[key] = sites[key] + site if key in sites else site
     return tuple(sites.values())
+
+
+# -------------------------------------------------------------------- from a launch's own records
+
+_CLASSES: dict[int, tuple[Sequence[Instruction], Classes]] = {}
+_CLASSES_KEPT = 256
+
+
+def _classes_of(instructions: Sequence[Instruction]) -> Classes:
+    """Classified once per translated kernel; the kept reference makes the id a safe key."""
+    kept = _CLASSES.get(id(instructions))
+    if kept is None or kept[0] is not instructions:
+        if len(_CLASSES) >= _CLASSES_KEPT:
+            _CLASSES.clear()
+        _CLASSES[id(instructions)] = kept = (instructions, classify(instructions))
+    return kept[1]
+
+
+def collect(
+    instructions: Sequence[Instruction],
+    warps: np.ndarray,
+    threads: np.ndarray,
+    sites: np.ndarray,
+    grid: Sequence[int],
+    block: Sequence[int],
+    *,
+    unique_bytes: tuple[int, int] = (0, 0),
+) -> Counters:
+    """The counters of a launch.
+
+    instructions: of the translated kernel. warps, threads: how many entered the basic block of each
+    instruction. sites: one record per instruction with the fields of VgSite in rt/vgpu.h.
+    """
+    classes = _classes_of(instructions)
+    blocks, block_threads = int(np.prod(grid)), int(np.prod(block))
+    active = np.where(classes.guarded, sites["threads"], threads).astype(np.int64)
+    warps = warps.astype(np.int64)
+    return Counters(
+        launches=1,
+        blocks=blocks,
+        warps=blocks * -(-block_threads // 32),
+        threads=blocks * block_threads,
+        thread_instructions=int(active.sum()),
+        warp_instructions=int(warps.sum()),
+        pipe_instructions={
+            pipe: int(warps[classes.pipes == i].sum()) for i, pipe in enumerate(PIPES)
+        },
+        operations={name: int(active[where].sum()) for name, where in classes.operations.items()},
+        tensor_flops={kind: int(flops @ active / 32) for kind, flops in classes.tensor.items()},
+        warpgroup_mma_flops=int(classes.warpgroup @ active / 32),
+        unique_bytes_read=unique_bytes[0],
+        unique_bytes_written=unique_bytes[1],
+        sites=_site_table(instructions, classes, warps, active, sites),
+        **_memory(classes, sites, warps),
+    )
+
+
+# what a class of accesses gives: counter -> field of VgSite
+_GLOBAL = {
+    "requests": "requests",
+    "sectors": "sectors",
+    "ideal_sectors": "sectors_ideal",
+    "bytes": "bytes",
+}
+_SHARED = {
+    "requests": "requests",
+    "wavefronts": "wavefronts",
+    "ideal_wavefronts": "wavefronts_ideal",
+}
+_FIELDS = {
+    "global_load": _GLOBAL,
+    "global_store": _GLOBAL,
+    "global_atomic": {"requests": "requests", "sectors": "sectors", "conflicts": "conflicts"},
+    "shared_load": _SHARED,
+    "shared_store": _SHARED,
+    "shared_atomic": {"requests": "requests", "wavefronts": "wavefronts", "conflicts": "conflicts"},
+    "local_load": {"requests": "requests"},
+    "local_store": {"requests": "requests"},
+    "async_copy": _GLOBAL | {"wavefronts": "wavefronts"},
+}
+
+
+def _memory(classes: Classes, sites: np.ndarray, warps: np.ndarray) -> dict[str, int]:
+    kinds = _resolved(classes, sites)
+    found: dict[str, int] = {}
+    for kind, columns in _FIELDS.items():
+        rows = sites[kinds == ACCESSES.index(kind)]
+        found |= {f"{kind}_{name}": int(rows[column].sum()) for name, column in columns.items()}
+    for space in ("global", "shared"):
+        rows = sites[kinds == ACCESSES.index(f"{space}_atomic")]
+        found[f"{space}_atomic_threads"] = int(rows["threads"].sum())
+    local = [ACCESSES.index("local_load"), ACCESSES.index("local_store")]
+    found["local_bytes"] = int(sites["bytes"][np.isin(kinds, local)].sum())
+    found["branches"] = int(warps[kinds == ACCESSES.index("branch")].sum())
+    found["divergent_branches"] = int(sites["divergent"].sum())
+    found["barriers"] = int(warps[kinds == ACCESSES.index("barrier")].sum())
+    return found
+
+
+def _resolved(classes: Classes, sites: np.ndarray) -> np.ndarray:
+    """Generic accesses become global ones, or shared ones where they only met shared memory."""
+    kinds = classes.accesses.copy()
+    only_shared = (sites["sectors"] == 0) & (sites["wavefronts"] > 0)
+    for verb in ("load", "store", "atomic"):
+        generic = kinds == ACCESSES.index(f"generic_{verb}")
+        kinds[generic & only_shared] = ACCESSES.index(f"shared_{verb}")
+        kinds[generic & ~only_shared] = ACCESSES.index(f"global_{verb}")
+    return kinds
+
+
+def _site_table(
+    instructions: Sequence[Instruction],
+    classes: Classes,
+    warps: np.ndarray,
+    active: np.ndarray,
+    sites: np.ndarray,
+) -> tuple[Site, ...]:
+    kinds = _resolved(classes, sites)
+    rows = np.flatnonzero((sites["requests"] > 0) | (sites["divergent"] > 0))
+    return tuple(
+        _site(instructions[int(i)], ACCESSES[kinds[i]], warps[i], active[i], sites[i]) for i in rows
+    )
+
+
+def _site(ins: Instruction, kind: str, warps: int, active: int, row: np.ndarray) -> Site:
+    source = f"{PurePath(ins.source.file).name}:{ins.source.line}" if ins.source else ""
+    if kind == "branch":
+        return Site(ins.line, source, kind, int(warps), int(active), int(row["divergent"]), 0)
+    column = "wavefronts" if kind.startswith("shared") else "sectors"
+    return Site(
+        ins.line, source, kind, int(row["requests"]), int(active),
+        int(row[column]), int(row[f"{column}_ideal"]),
+    )  # fmt: skip
