@@ -85,7 +85,7 @@ W_FN float w_odd_f32(double x) {
 W_FN double w_odd_sum(double a, double b) { /* a + b, rounded to odd; error term by Knuth */
   double s = a + b, t = s - a, e = (a - (s - t)) + (b - t);
   u64 bits = w_b64(s), away = (e > 0) == (s > 0);
-  u64 keep = !((e < 0) | (e > 0)) | (bits & 1) | ((bits & ~0ull >> 1) > 0x7fefffffffffffffull);
+  u64 keep = (((e < 0) | (e > 0)) == 0) | (bits & 1) | ((bits & ~0ull >> 1) > 0x7fefffffffffffffull);
   return w_f64(keep ? bits : away ? bits + 1 : bits - 1);
 }
 W_FN double w_odd_u64(u64 x) {

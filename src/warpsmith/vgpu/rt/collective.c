@@ -1,0 +1,124 @@
+/* Shuffles, votes, matches and reductions of a warp.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "collective.h"
+#include "lane.h"
+
+#define LANES for (uint32_t l = 0; l < VG_LANES; l++)
+
+static void put(uint32_t mask, uint32_t *d, const uint32_t *values) {
+  if (!d) return;
+  if (mask == VG_FULL) {
+    memcpy(d, values, VG_LANES * sizeof *d);
+    return;
+  }
+  LANES if (mask >> l & 1) d[l] = values[l];
+}
+
+void vg_fill(uint32_t mask, uint32_t *d, uint32_t value) {
+  if (d) LANES d[l] = mask >> l & 1 ? value : d[l];
+}
+
+/* The lanes of `left` that name the same member mask as its lowest lane. */
+static uint32_t next_group(uint32_t left, const uint32_t *members) {
+  if (!members) return left;
+  uint32_t named = members[__builtin_ctz(left)], same = 0;
+  LANES same |= (uint32_t)(members[l] == named) << l;
+  return left & same;
+}
+#define GROUPS(g, mask, members)                                                                   \
+  for (uint32_t left_ = (mask), g; left_ && (g = next_group(left_, members), 1); left_ &= ~g)
+
+/* ------------------------------------------------------------------------------------ shuffles */
+
+/* Source lane, and whether it is in range, by the manual's pseudocode. */
+static inline uint32_t source_lane(VgShuffle mode, uint32_t lane, uint32_t b, uint32_t c,
+                                   uint32_t *in_range) {
+  uint32_t clamp = c & 31, segment = c >> 8 & 31;
+  uint32_t high = (lane & segment) | (clamp & ~segment), low = lane & segment;
+  int32_t j;
+  switch (mode) {
+  case VG_SHFL_UP: j = (int32_t)lane - (int32_t)b; *in_range = j >= (int32_t)high; break;
+  case VG_SHFL_DOWN: j = (int32_t)(lane + b); *in_range = j <= (int32_t)high; break;
+  case VG_SHFL_BFLY: j = (int32_t)(lane ^ b); *in_range = j <= (int32_t)high; break;
+  default: j = (int32_t)(low | (b & ~segment)); *in_range = j <= (int32_t)high; break;
+  }
+  return *in_range ? (uint32_t)j & 31 : lane;
+}
+
+void vg_shfl(VgShuffle mode, uint32_t mask, uint32_t *d, uint32_t *p, const uint32_t *a,
+             const uint32_t *b, const uint32_t *c) {
+  uint32_t values[VG_LANES], in_range[VG_LANES];
+  LANES values[l] = a[source_lane(mode, l, b[l] & 31, c[l], &in_range[l])];
+  put(mask, d, values);
+  put(mask, p, in_range);
+}
+
+/* --------------------------------------------------------------------------- votes and matches */
+
+void vg_vote(VgVote kind, uint32_t mask, uint32_t *d, const uint32_t *a, const uint32_t *members) {
+  uint32_t set = 0;
+  LANES set |= (uint32_t)(a[l] != 0) << l;
+  GROUPS(g, mask, members) {
+    uint32_t yes = set & g;
+    uint32_t answers[4] = {yes == g, yes != 0, yes == g || yes == 0, yes};
+    vg_fill(g, d, answers[kind]);
+  }
+}
+
+void vg_match(int all, uint32_t bytes, uint32_t mask, uint32_t *d, uint32_t *p, const void *a,
+              const uint32_t *members) {
+  uint32_t equal[VG_LANES];
+  LANES {
+    equal[l] = 0;
+    for (uint32_t o = 0; o < VG_LANES; o++) {
+      int same = bytes == 8 ? ((const uint64_t *)a)[l] == ((const uint64_t *)a)[o]
+                            : ((const uint32_t *)a)[l] == ((const uint32_t *)a)[o];
+      equal[l] |= (uint32_t)same << o;
+    }
+  }
+  GROUPS(g, mask, members) {
+    uint32_t agree = (equal[__builtin_ctz(g)] & g) == g;
+    LANES {
+      if (!(g >> l & 1)) continue;
+      if (d) d[l] = all ? (agree ? g : 0) : equal[l] & g;
+      if (p) p[l] = agree;
+    }
+  }
+}
+
+void vg_elect(uint32_t mask, uint32_t *d, uint32_t *p, const uint32_t *members) {
+  GROUPS(g, mask, members) {
+    uint32_t leader = (uint32_t)__builtin_ctz(g);
+    vg_fill(g, d, leader);
+    vg_fill(g, p, 0);
+    if (p) p[leader] = 1;
+  }
+}
+
+/* ---------------------------------------------------------------------------------- reductions */
+
+static uint32_t joined(VgRedux kind, uint32_t flags, uint32_t x, uint32_t y) {
+  switch (kind) {
+  case VG_REDUX_ADD: return x + y;
+  case VG_REDUX_MIN_U: return x < y ? x : y;
+  case VG_REDUX_MAX_U: return x > y ? x : y;
+  case VG_REDUX_MIN_S: return (int32_t)x < (int32_t)y ? x : y;
+  case VG_REDUX_MAX_S: return (int32_t)x > (int32_t)y ? x : y;
+  case VG_REDUX_AND: return x & y;
+  case VG_REDUX_OR: return x | y;
+  case VG_REDUX_XOR: return x ^ y;
+  case VG_REDUX_MIN_F: return flags & VG_REDUX_NAN ? w_min_nan_f32(x, y) : w_min_f32(x, y);
+  default: return flags & VG_REDUX_NAN ? w_max_nan_f32(x, y) : w_max_f32(x, y);
+  }
+}
+
+void vg_redux(VgRedux kind, uint32_t flags, uint32_t mask, uint32_t *d, const uint32_t *a,
+              const uint32_t *members) {
+  uint32_t keep = flags & VG_REDUX_ABS ? 0x7fffffffu : ~0u;
+  GROUPS(g, mask, members) {
+    uint32_t first = (uint32_t)__builtin_ctz(g), total = a[first] & keep;
+    for (uint32_t l = first + 1; l < VG_LANES; l++)
+      if (g >> l & 1) total = joined(kind, flags, total, a[l] & keep);
+    vg_fill(g, d, total);
+  }
+}

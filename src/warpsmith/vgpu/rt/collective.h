@@ -1,0 +1,85 @@
+/* What the lanes of a warp do together: shuffles, votes, matrix loads and matrix products.
+ * SPDX-License-Identifier: Apache-2.0
+ *
+ * Lane arrays as in vgpu.h. Lanes outside `mask` are not written; their values may be read where
+ * PTX leaves the result undefined. `members` are lanes of member masks, NULL for the whole mask:
+ * lanes that name the same mask form one group. Results may be NULL (a sink).
+ */
+#ifndef VG_COLLECTIVE_H
+#define VG_COLLECTIVE_H
+
+#include "vgpu.h"
+
+typedef enum VgShuffle { VG_SHFL_UP, VG_SHFL_DOWN, VG_SHFL_BFLY, VG_SHFL_IDX } VgShuffle;
+typedef enum VgVote { VG_VOTE_ALL, VG_VOTE_ANY, VG_VOTE_UNI, VG_VOTE_BALLOT } VgVote;
+typedef enum VgRedux {
+  VG_REDUX_ADD, VG_REDUX_MIN_U, VG_REDUX_MAX_U, VG_REDUX_MIN_S, VG_REDUX_MAX_S,
+  VG_REDUX_AND, VG_REDUX_OR, VG_REDUX_XOR, VG_REDUX_MIN_F, VG_REDUX_MAX_F
+} VgRedux;
+
+void vg_shfl(VgShuffle mode, uint32_t mask, uint32_t *d, uint32_t *p, const uint32_t *a,
+             const uint32_t *b, const uint32_t *c);
+void vg_vote(VgVote kind, uint32_t mask, uint32_t *d, const uint32_t *a, const uint32_t *members);
+void vg_match(int all, uint32_t bytes, uint32_t mask, uint32_t *d, uint32_t *p, const void *a,
+              const uint32_t *members);
+/* Float minima: flags VG_REDUX_ABS compares magnitudes, VG_REDUX_NAN lets a NaN win. */
+enum { VG_REDUX_ABS = 1, VG_REDUX_NAN = 2 };
+void vg_redux(VgRedux kind, uint32_t flags, uint32_t mask, uint32_t *d, const uint32_t *a,
+              const uint32_t *members);
+void vg_elect(uint32_t mask, uint32_t *d, uint32_t *p, const uint32_t *members);
+void vg_fill(uint32_t mask, uint32_t *d, uint32_t value);
+
+/* 8x8 matrices of 16-bit elements, one 16-byte row per lane address. `generic`: addresses are host
+ * pointers, else shared offsets. Nonzero: a fault. */
+int vg_ldmatrix(VgWarp *w, uint32_t site, uint32_t mask, uint32_t count, int transpose, int generic,
+                uint32_t *const *d, const uint64_t *address);
+int vg_stmatrix(VgWarp *w, uint32_t site, uint32_t mask, uint32_t count, int transpose, int generic,
+                uint32_t *const *a, const uint64_t *address);
+void vg_movmatrix(uint32_t mask, uint32_t *d, const uint32_t *a);
+
+typedef enum VgElement {
+  VG_E_F16, VG_E_BF16, VG_E_TF32, VG_E_E4M3, VG_E_E5M2, VG_E_S8, VG_E_U8, VG_E_S4, VG_E_U4, VG_E_B1,
+  VG_E_F32, VG_E_S32, VG_E_F64
+} VgElement;
+enum { VG_MMA_SATURATE = 1, VG_MMA_AND = 2 };
+
+typedef struct VgMma {
+  uint16_t m, n, k;
+  uint8_t a, b, c, d;   /* VgElement */
+  uint8_t flags;
+} VgMma;
+
+/* mma.sync: D = A B + C. Fragments are arrays of 32-bit lane arrays (64-bit ones for f64). Products
+ * are exact; sums of float types are f32, of f64 fused f64, of integers exact. */
+void vg_mma(const VgMma *s, uint32_t mask, uint32_t *const *d, uint32_t *const *a,
+            uint32_t *const *b, uint32_t *const *c);
+void vg_mma_f64(const VgMma *s, uint32_t mask, uint64_t *const *d, uint64_t *const *a,
+                uint64_t *const *b, uint64_t *const *c);
+
+/* wgmma.mma_async of one warp: its 16 of the 64 rows. a is NULL when `a_descriptor` names A in
+ * shared memory. Nonzero: a fault. */
+typedef struct VgWgmma {
+  VgMma shape;
+  int8_t scale_a, scale_b;          /* 1 or -1 */
+  uint8_t transpose_a, transpose_b; /* the operand is M- or N-major */
+} VgWgmma;
+int vg_wgmma(VgWarp *w, uint32_t site, const VgWgmma *s, uint32_t mask, uint32_t *const *d,
+             uint32_t *const *a, const uint64_t *a_descriptor, const uint64_t *b_descriptor,
+             const uint32_t *scale_d);
+
+/* wmma: fragments in a layout of our own, the same for every operation. */
+typedef struct VgWmma {
+  uint16_t rows, columns;           /* of this matrix */
+  uint8_t element;                  /* VgElement as in memory */
+  uint8_t column_major;
+  uint8_t space;                    /* VgSpace */
+  uint8_t registers;                /* of the fragment */
+} VgWmma;
+int vg_wmma_load(VgWarp *w, uint32_t site, const VgWmma *s, uint32_t mask, void *const *d,
+                 const uint64_t *address, const uint32_t *stride);
+int vg_wmma_store(VgWarp *w, uint32_t site, const VgWmma *s, uint32_t mask, void *const *a,
+                  const uint64_t *address, const uint32_t *stride);
+void vg_wmma_mma(const VgMma *s, const uint8_t registers[4], uint32_t mask, void *const *d,
+                 void *const *a, void *const *b, void *const *c);
+
+#endif

@@ -1,0 +1,31 @@
+/* Unpacking of matrix fragments, and the small products that mma, wgmma and wmma share.
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef VG_MMA_H
+#define VG_MMA_H
+
+#include "collective.h"
+
+typedef float VgFloat8 __attribute__((vector_size(32), aligned(4)));
+typedef int32_t VgInt8 __attribute__((vector_size(32), aligned(4)));
+
+static inline uint32_t vg_element_bits(VgElement e) {
+  static const uint8_t bits[] = {16, 16, 32, 8, 8, 8, 8, 4, 4, 1, 32, 32, 64};
+  return bits[e];
+}
+
+static inline int vg_is_integer(VgElement e) { return e >= VG_E_S8 && e <= VG_E_B1; }
+
+/* `words` 32-bit words of packed elements, as floats or integers in order. */
+void vg_unpack_floats(VgElement e, const uint32_t *packed, uint32_t words, float *out);
+void vg_unpack_integers(VgElement e, const uint32_t *packed, uint32_t words, int32_t *out);
+/* One float as an element's raw bits, rounded to nearest even. */
+uint32_t vg_pack_float(VgElement e, float x);
+
+/* C[rows][ldc] += A[rows][lda] B[k][ldb] for 8 columns. */
+void vg_product_floats(uint32_t rows, uint32_t k, const float *a, uint32_t lda, const float *b,
+                       uint32_t ldb, float *c, uint32_t ldc);
+void vg_product_integers(uint32_t rows, uint32_t k, const int32_t *a, uint32_t lda, const int32_t *b,
+                         uint32_t ldb, int32_t *c, uint32_t ldc);
+int32_t vg_add_saturated(int32_t a, int32_t b);
+
+#endif

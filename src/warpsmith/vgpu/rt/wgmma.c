@@ -1,0 +1,144 @@
+/* wgmma.mma_async: one warp's 16 rows of a 64-row product, with operands in shared memory.
+ * SPDX-License-Identifier: Apache-2.0
+ *
+ * A descriptor gives, in units of 16 bytes, the start (bits 0-13), the leading offset (16-29) and
+ * the stride offset (32-45), and the swizzle (62-63: none, 128, 64, 32 bytes). Core matrices are 8
+ * rows of 16 bytes. The swizzle exchanges 16-byte columns by the row number, on the shared offset.
+ * The product is computed when the instruction is issued. */
+#include "mma.h"
+
+enum { MAX_N = 256, MAX_K = 32 };
+
+typedef struct Tile {
+  uint64_t start, leading, stride;
+  uint32_t line;        /* bytes of a swizzled row; 16 without swizzle */
+  uint32_t swizzle;     /* how many address bits 4… are exchanged */
+  uint32_t bytes;       /* of an element */
+  uint32_t transposed;  /* M- or N-major: 8 rows of the other dimension lie in 16 bytes */
+} Tile;
+
+static Tile tile(uint64_t descriptor, VgElement e, uint32_t transposed) {
+  static const uint8_t bits[4] = {0, 3, 2, 1};
+  uint32_t mode = (uint32_t)(descriptor >> 62);
+  return (Tile){.start = (descriptor & 0x3fff) << 4, .leading = (descriptor >> 16 & 0x3fff) << 4,
+                .stride = (descriptor >> 32 & 0x3fff) << 4, .line = mode ? 16u << bits[mode] : 16,
+                .swizzle = bits[mode], .bytes = vg_element_bits(e) / 8, .transposed = transposed};
+}
+
+static uint64_t swizzled(const Tile *t, uint64_t offset) {
+  return offset ^ ((offset >> 7 & ((1u << t->swizzle) - 1)) << 4);
+}
+
+/* Offset of 16 bytes: 8 rows of one depth when transposed, else some depth of one row. */
+static uint64_t chunk(const Tile *t, uint32_t row, uint32_t depth) {
+  uint32_t per = 16 / t->bytes;
+  uint64_t at = t->start;
+  if (!t->transposed) {
+    uint32_t column = depth / per;
+    at += row / 8 * t->stride + row % 8 * t->line;
+    return swizzled(t, at + (t->swizzle ? column * 16 : column * t->leading));
+  }
+  uint32_t column = row / per, columns = t->line / 16;
+  if (!t->swizzle) return at + column * t->stride + depth % 8 * 16 + depth / 8 * t->leading;
+  at += column % columns * 16 + column / columns * t->leading;
+  return swizzled(t, at + depth % 8 * t->line + depth / 8 * t->stride);
+}
+
+/* The part of a tile from `row` on, as values[row][depth] or, turned, values[depth][row]. */
+static int read_tile(VgWarp *w, uint32_t site, const Tile *t, VgElement e, uint32_t row,
+                     uint32_t rows, uint32_t depths, int turned, uint32_t *out, uint32_t ld) {
+  uint32_t per = 16 / t->bytes, values[16];
+  uint32_t down = t->transposed ? per : 1, across = t->transposed ? 1 : per;
+  for (uint32_t r = 0; r < rows; r += down)
+    for (uint32_t k = 0; k < depths; k += across) {
+      uint64_t at = chunk(t, row + r, k);
+      if (at + 16 > w->block->shared_bytes) {
+        if (vg_fault(w, VG_FAULT_OUT_OF_BOUNDS, site, w->mask)) {
+          VgFault *f = &w->worker->fault;
+          f->space = VG_SHARED, f->bytes = 16, f->address = at, f->limit = w->block->shared_bytes;
+        }
+        return 1;
+      }
+      uint32_t packed[4];
+      memcpy(packed, w->block->shared + at, 16);
+      if (vg_is_integer(e)) vg_unpack_integers(e, packed, 4, (int32_t *)values);
+      else vg_unpack_floats(e, packed, 4, (float *)values);
+      for (uint32_t i = 0; i < per; i++) {
+        uint32_t y = r + (t->transposed ? i : 0), x = k + (t->transposed ? 0 : i);
+        out[turned ? x * ld + y : y * ld + x] = values[i];
+      }
+    }
+  return 0;
+}
+
+static void read_fragment(const VgMma *s, uint32_t *const *a, uint32_t *out) {
+  uint32_t width = 4 * (32 / vg_element_bits(s->a)), block[8 * 16];
+  for (uint32_t r = 0; r < 4; r++) {
+    if (vg_is_integer(s->a)) vg_unpack_integers(s->a, a[r], 32, (int32_t *)block);
+    else vg_unpack_floats(s->a, a[r], 32, (float *)block);
+    for (uint32_t g = 0; g < 8; g++)
+      memcpy(out + (g + 8 * (r & 1)) * MAX_K + r / 2 * width, block + g * width, width * 4);
+  }
+}
+
+static void negate(uint32_t *values, uint32_t count) {
+  for (uint32_t i = 0; i < count; i++) values[i] ^= 0x80000000u;
+}
+
+static void load_sums(const VgMma *s, uint32_t *const *d, uint32_t *sums) {
+  for (uint32_t j = 0; j < s->n / 8u; j++)
+    for (uint32_t half = 0; half < 2; half++)
+      for (uint32_t l = 0; l < VG_LANES; l++) {
+        uint32_t *to = sums + (8 * half + l / 4) * MAX_N + 8 * j + 2 * (l % 4);
+        if (s->d == VG_E_F16) vg_unpack_floats(VG_E_F16, &d[2 * j + half][l], 1, (float *)to);
+        else to[0] = d[4 * j + 2 * half][l], to[1] = d[4 * j + 2 * half + 1][l];
+      }
+}
+
+static void store_sums(const VgMma *s, uint32_t mask, uint32_t *const *d, const uint32_t *sums) {
+  for (uint32_t j = 0; j < s->n / 8u; j++)
+    for (uint32_t half = 0; half < 2; half++)
+      for (uint32_t l = 0; l < VG_LANES; l++) {
+        const uint32_t *from = sums + (8 * half + l / 4) * MAX_N + 8 * j + 2 * (l % 4);
+        const float *value = (const float *)from;
+        if (!(mask >> l & 1)) continue;
+        if (s->d == VG_E_F16)
+          d[2 * j + half][l] =
+              vg_pack_float(VG_E_F16, value[0]) | vg_pack_float(VG_E_F16, value[1]) << 16;
+        else d[4 * j + 2 * half][l] = from[0], d[4 * j + 2 * half + 1][l] = from[1];
+      }
+}
+
+int vg_wgmma(VgWarp *w, uint32_t site, const VgWgmma *s, uint32_t mask, uint32_t *const *d,
+             uint32_t *const *a, const uint64_t *a_descriptor, const uint64_t *b_descriptor,
+             const uint32_t *scale_d) {
+  const VgMma *m = &s->shape;
+  uint32_t lane = (uint32_t)__builtin_ctz(mask), integer = (uint32_t)vg_is_integer(m->a);
+  static _Thread_local uint32_t left[16 * MAX_K], right[MAX_K * MAX_N], sums[16 * MAX_N];
+  if (a) {
+    read_fragment(m, a, left);
+  } else {
+    Tile t = tile(a_descriptor[lane], m->a, s->transpose_a);
+    if (read_tile(w, site, &t, m->a, w->index % 4 * 16, 16, m->k, 0, left, MAX_K)) return 1;
+  }
+  Tile t = tile(b_descriptor[lane], m->b, s->transpose_b);
+  if (read_tile(w, site, &t, m->b, 0, m->n, m->k, 1, right, MAX_N)) return 1;
+  if (s->scale_a * s->scale_b < 0) negate(left, 16 * MAX_K);
+  if (scale_d[lane] && !integer) load_sums(m, d, sums);
+  else memset(sums, 0, sizeof sums);
+  for (uint32_t n = 0; n < m->n; n += 8)
+    if (integer) vg_product_integers(16, m->k, (int32_t *)left, MAX_K, (int32_t *)right + n, MAX_N,
+                                     (int32_t *)sums + n, MAX_N);
+    else vg_product_floats(16, m->k, (float *)left, MAX_K, (float *)right + n, MAX_N,
+                           (float *)sums + n, MAX_N);
+  if (scale_d[lane] && integer) {
+    static _Thread_local uint32_t old[16 * MAX_N];
+    load_sums(m, d, old);
+    for (uint32_t i = 0; i < 16 * MAX_N; i++)
+      sums[i] = m->flags & VG_MMA_SATURATE
+                    ? (uint32_t)vg_add_saturated((int32_t)sums[i], (int32_t)old[i])
+                    : sums[i] + old[i];
+  }
+  store_sums(m, mask, d, sums);
+  return 0;
+}
