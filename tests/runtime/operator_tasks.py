@@ -71,7 +71,7 @@ def grad(gradients, inputs, outputs, state):
     w, b, s = state["fc.weight"], state["fc.bias"], state["scale"]
     hidden = x @ w.t() + b
     d = g * s * (hidden > 0)
-    return d @ w, d.t() @ x, d.sum(0), (g * torch.relu(hidden)).sum(0)
+    return d @ w, d.t() @ x, d.sum(0)
 """,
     "(Tensor x, Tensor fc_weight, Tensor fc_bias, Tensor scale) -> Tensor",
 )
@@ -126,6 +126,24 @@ class ModelNew(torch.nn.Module):
     "(Tensor[] parts, SymInt[] shift, Tensor weight) -> (Tensor, Tensor)",
 )
 
+NESTED = Sample(  # a dict with a tuple in it
+    "nested",
+    """
+import torch
+class Model(torch.nn.Module):
+    def forward(self, x):
+        return {"sum": x.sum(-1), "parts": (x + 1, [x * 2])}
+def get_inputs():
+    return [torch.randn(3, 5)]
+""",
+    """
+def run(inputs, state):
+    (x,) = inputs
+    return {"sum": x.sum(-1), "parts": (x + 1, [x + x])}
+""",
+    "(Tensor x) -> (Tensor, Tensor, Tensor)",
+)
+
 ARGMAX = Sample(  # integers out: no gradient; a view out: must be copied
     "argmax_and_view",
     """
@@ -162,7 +180,7 @@ def run(inputs, state):
     "(Tensor x) -> (Tensor, Tensor)",
 )
 
-SAMPLES = (SOFTMAX, LINEAR, SCALARS, LISTS, ARGMAX, IDENTITY)
+SAMPLES = (SOFTMAX, LINEAR, SCALARS, LISTS, NESTED, ARGMAX, IDENTITY)
 
 
 def task_of(sample: Sample, folder) -> Task:

@@ -251,8 +251,16 @@ def run(inputs, state):
 def test_a_reference_that_writes_its_state_cannot_be_an_operator(tmp_path):
     sample = samples.Sample("norm", BATCH_NORM.format(mode="pass"), NORM_CANDIDATE, "")
     task = samples.task_of(sample, tmp_path)
-    with pytest.raises(OperatorError, match=r"writes its own buffers.*self\.eval\(\)"):
+    with pytest.raises(OperatorError, match=r"its own buffers in forward.*self\.eval\(\)"):
         save(samples.record_of(sample, task), task, tmp_path / "norm")
+
+
+def test_a_reference_that_writes_its_input_cannot_be_an_operator(tmp_path):
+    text = samples.SOFTMAX.task.replace("torch.softmax(x, dim=-1)", "x.mul_(2)")
+    sample = dataclasses.replace(samples.SOFTMAX, task=text)
+    task = samples.task_of(sample, tmp_path)
+    with pytest.raises(OperatorError, match="writes its inputs"):
+        save(samples.record_of(sample, task), task, tmp_path / "a")
 
 
 def test_the_mode_that_was_not_judged_comes_from_the_reference(tmp_path):

@@ -12,6 +12,7 @@ torch = pytest.importorskip("torch")
 
 from warpsmith.errors import UsageError  # noqa: E402
 from warpsmith.runtime.operator import load, save  # noqa: E402
+from warpsmith.runtime.reference import outputs_of  # noqa: E402
 from warpsmith.runtime.registration import OperatorFallback  # noqa: E402
 
 pytestmark = pytest.mark.plain
@@ -44,7 +45,7 @@ def model_and_inputs(operator, task):
 
 
 def tensors(value):
-    return [value] if isinstance(value, torch.Tensor) else list(value)
+    return list(outputs_of(value))
 
 
 def leaves_of(inputs):
@@ -137,6 +138,16 @@ def test_own_gradient_is_used_where_the_kernel_is(made):
         warnings.simplefilter("ignore", OperatorFallback)
         gradients(model, [torch.randn(65, 6)], model.parameters())  # outside: the reference's
     assert len(calls) == 1
+
+
+def test_a_buffer_s_gradient_comes_from_the_reference(made):
+    """Candidates give gradients of inputs and parameters alone."""
+    operator, task = made(samples.LINEAR)
+    model, reference, inputs = model_and_inputs(operator, task)
+    state = {n: t.detach().requires_grad_() for n, t in model.state_dict().items()}
+    found = torch.autograd.grad(operator(*inputs, state=state).sum(), state["scale"])
+    hidden = torch.relu(reference.fc(*inputs)).sum(0)
+    assert_equal(found[0], hidden.detach())
 
 
 def test_integer_outputs_have_no_gradient(made):

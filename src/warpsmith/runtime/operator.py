@@ -18,7 +18,7 @@ from ..spec.load import defines
 from . import saved
 from .domain import Domain, domain_of
 from .gather import source_of
-from .reference import Reference, outputs_of
+from .reference import Reference, form_of, formed, outputs_of, tensors_of
 from .registration import CPU_WAYS, NAMESPACE, Body, register, schema_of
 
 _LOADED: dict[str, tuple[str, Body, Any, Any]] = {}  # name -> identity, body, overload, library
@@ -117,10 +117,9 @@ class Operator:
         """
         values = self._bind(inputs, named) if named or len(inputs) != len(self._names) else inputs
         returned = self.torch_op(*values, *self._weights(state))
-        if self._form == "tensor":
+        if self._form is None:
             return returned
-        outputs = outputs_of(returned)
-        return list(outputs) if self._form == "list" else outputs
+        return formed(self._form, iter(outputs_of(returned)))
 
     @property
     def op(self) -> Operator:
@@ -343,40 +342,38 @@ def _try_reference(task: Task) -> dict[str, Any]:
     model, inputs = task.model(*task.get_init_inputs()), list(task.get_inputs())
     module = model if isinstance(model, torch.nn.Module) else None
     state = [*module.parameters(), *module.buffers()] if module else []
-    before = [t._version for t in state]
     leaves = [_leaf(v) for v in inputs]
+    watched = [*state, *(t for v in leaves for t in tensors_of(v))]
+    before = [t._version for t in watched]
     with torch.enable_grad():
         returned = model(*leaves)
     outputs = outputs_of(returned)
-    if [t._version for t in state] != before:
+    if [t._version for t in watched] != before:
         raise OperatorError(
-            f"task {task.name!r}: the reference writes its own buffers in forward (batch norm in "
-            "training mode does); an operator only computes. Call self.eval() in its __init__."
+            f"task {task.name!r}: the reference writes its inputs or its own buffers in forward "
+            "(batch norm in training mode does); an operator only computes. Call self.eval() in "
+            "its __init__, or let it work on a clone."
         )
     modes = [True, False]
     if module is not None and not _same_in_both_modes(module, inputs, outputs):
         modes = [module.training]
-    form = "tensor" if isinstance(returned, torch.Tensor) else type(returned).__name__
     return {
-        "outputs": {
-            "form": "list" if form == "list" else form and _tuple(form),
-            "count": len(outputs),
-        },
+        "outputs": {"form": form_of(returned), "count": len(outputs)},
         "differentiable": any(o.requires_grad for o in outputs),
         "modes": modes,
     }
 
 
-def _tuple(form: str) -> str:
-    return "tensor" if form == "tensor" else "tuple"
-
-
 def _leaf(value: Any) -> Any:
+    """A copy that records gradients if it is floating point, and may be written."""
     import torch
 
-    if isinstance(value, torch.Tensor) and value.is_floating_point():
-        return value.detach().clone().requires_grad_() * 1  # in-place references need a non-leaf
-    return value
+    if isinstance(value, (list, tuple)):
+        return type(value)(_leaf(v) for v in value)
+    if not isinstance(value, torch.Tensor):
+        return value
+    copy = value.detach().clone()
+    return copy.requires_grad_() * 1 if copy.is_floating_point() else copy
 
 
 def _same_in_both_modes(module: Any, inputs: Sequence[Any], outputs: Sequence[Any]) -> bool:

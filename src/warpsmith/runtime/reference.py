@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from ..errors import OperatorError
@@ -27,8 +27,10 @@ class Reference:
         self.module = task.model(*self.init_inputs)
         self.is_module = isinstance(self.module, torch.nn.Module)
         self.state: dict[str, Any] = {}
+        self.trainable: frozenset[str] = frozenset()  # weights that candidates give gradients of
         if self.is_module:
             self.state = state_of(self.module)
+            self.trainable = frozenset(n for n, t in self.state.items() if t.requires_grad)
             self.module = self.module.to("meta")
             self.state = {name: like(tensor) for name, tensor in self.state.items()}
 
@@ -124,18 +126,52 @@ def device_of(inputs: Sequence[Any], state: Mapping[str, Any]) -> str:
 
 
 def outputs_of(returned: Any) -> tuple[Any, ...]:
-    """The outputs as a tuple of tensors. Raises OperatorError for anything else."""
+    """The tensors in what a model returned, in order. Raises OperatorError for anything else."""
+    outputs = tuple(_leaves(returned))
+    if not outputs:
+        raise OperatorError("the reference returns no tensor; an operator must return some")
+    return outputs
+
+
+def form_of(returned: Any) -> Any:
+    """How the tensors are nested, as JSON: null for a tensor, else [kind, names, forms of the parts].
+
+    Named tuples become tuples.
+    """
+    if isinstance(returned, Mapping):
+        return ["dict", list(returned), [form_of(v) for v in returned.values()]]
+    if isinstance(returned, (list, tuple)):
+        kind = "list" if isinstance(returned, list) else "tuple"
+        return [kind, None, [form_of(v) for v in returned]]
+    return None
+
+
+def formed(form: Any, outputs: Iterator[Any]) -> Any:
+    """The inverse: the tensors put back as the reference returns them."""
+    if form is None:
+        return next(outputs)
+    kind, names, parts = form
+    values = [formed(part, outputs) for part in parts]
+    if kind == "dict":
+        return dict(zip(names, values))
+    return values if kind == "list" else tuple(values)
+
+
+def _leaves(returned: Any) -> Iterator[Any]:
     import torch
 
-    outputs = tuple(returned) if isinstance(returned, (list, tuple)) else (returned,)
-    strange = [type(o).__name__ for o in outputs if not isinstance(o, torch.Tensor)]
-    if strange or not outputs:
+    if isinstance(returned, Mapping):
+        returned = tuple(returned.values())
+    if isinstance(returned, (list, tuple)):
+        for part in returned:
+            yield from _leaves(part)
+    elif isinstance(returned, torch.Tensor):
+        yield returned
+    else:
         raise OperatorError(
-            f"the reference returns {type(returned).__name__}"
-            + (f" with {', '.join(strange)}" if isinstance(returned, (list, tuple)) else "")
-            + "; an operator returns a tensor or a flat tuple of tensors"
+            f"the reference returns a {type(returned).__name__}; an operator returns tensors, alone "
+            "or in tuples, lists and dicts"
         )
-    return outputs
 
 
 def differentiable(value: Any) -> Any:

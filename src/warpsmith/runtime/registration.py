@@ -7,7 +7,7 @@ import collections
 import contextlib
 import sys
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -94,11 +94,11 @@ class Body:
             found = self._outputs("grad", inputs, state, given)
             if found is None:
                 found = self._recomputed(inputs, state, gradients)
-            wanted = floating(flat)
+            wanted = [t for v in self.graded(flat) for t in tensors_of(v)]
             if len(found) != len(wanted):
                 raise CandidateError(
                     f"{self.name}: grad returned {len(found)} gradients for {len(wanted)} floating "
-                    "inputs and weights"
+                    "inputs and trainable weights"
                 )
             filled = [torch.zeros_like(t) if g is None else g for g, t in zip(found, wanted)]
             return _own(filled, [*flat, *outputs, *(g for g in gradients if g is not None)])
@@ -108,7 +108,14 @@ class Body:
     ) -> list[Any]:
         import torch
 
-        return [torch.empty(t.shape, dtype=t.dtype, device=t.device) for t in floating(flat)]
+        wanted = [t for v in self.graded(flat) for t in tensors_of(v)]
+        return [torch.empty(t.shape, dtype=t.dtype, device=t.device) for t in wanted]
+
+    def graded(self, flat: Sequence[Any]) -> list[Any]:
+        """The arguments, with None for those that a candidate gives no gradient of."""
+        flags = [True] * len(self.domain.arguments)
+        flags += [name in self.reference.trainable for name in self.domain.state]
+        return [v if flag and _is_floating(v) else None for flag, v in zip(flags, flat)]
 
     def _recomputed(
         self, inputs: Sequence[Any], state: Mapping[str, Any], gradients: Sequence[Any]
@@ -118,13 +125,15 @@ class Body:
 
         flat = [*inputs, *state.values()]
 
+        graded = self.graded(flat)
+
         def of(*varied: Any) -> Any:
             fresh = iter(varied)
-            full = [_refill(value, fresh) for value in flat]
+            full = [v if g is None else _refill(v, fresh) for v, g in zip(flat, graded)]
             outputs = outputs_of(self.reference(*self.split(full)))
             return tuple(o for o in outputs if o.is_floating_point())
 
-        pull: Any = torch.func.vjp(of, *floating(flat))[1]
+        pull: Any = torch.func.vjp(of, *(t for v in graded for t in tensors_of(v)))[1]
         return tuple(pull(tuple(g for g in gradients if g is not None)))
 
     def _outputs(
@@ -139,6 +148,8 @@ class Body:
             self._broken = f"its kernel cannot be built here: {error}"
             self._count("toolchain", self._broken)
             return None
+        if function == "run":
+            return outputs_of(returned)
         return tuple(returned) if isinstance(returned, (list, tuple)) else (returned,)
 
     def _wants_kernel(self, inputs: Sequence[Any], state: Mapping[str, Any]) -> bool:
@@ -252,14 +263,15 @@ def _add_gradient(library: Any, body: Body, differentiable: bool, backward: str 
         flat, outputs = _restore(ctx)
         if not differentiable:
             return tuple(None for _ in flat)
-        if backward is not None:
+        ungraded = (n and g is None for n, g in zip(ctx.needs_input_grad, body.graded(flat)))
+        if backward is not None and not any(ungraded):
             operator = getattr(getattr(torch.ops, NAMESPACE), backward)
             given = [
                 g.contiguous() if o.is_floating_point() else None
                 for o, g in zip(outputs, of_outputs)
             ]
             found = iter(operator(given, outputs, *flat))
-            return tuple(_spread(value, found) for value in flat)
+            return tuple(_refill(value, found) for value in body.graded(flat))
         inputs, state = body.split(flat)
         of_inputs, of_state = body.reference.gradients(inputs, state, of_outputs)
         return (*of_inputs, *of_state.values())
@@ -299,21 +311,16 @@ def _is_tensor_list(value: Any) -> bool:
     return isinstance(value, (list, tuple)) and bool(tensors_of(value))
 
 
-def floating(flat: Sequence[Any]) -> list[Any]:
-    """The floating-point tensors among the arguments, in order."""
-    return [t for v in flat for t in tensors_of(v) if t.is_floating_point()]
+def _is_floating(value: Any) -> bool:
+    tensors = tensors_of(value)
+    return bool(tensors) and all(t.is_floating_point() for t in tensors)
 
 
-def _refill(value: Any, fresh: Any) -> Any:
+def _refill(value: Any, fresh: Iterator[Any]) -> Any:
+    """The value with each of its tensors replaced by the next fresh one; None stays None."""
     if _is_tensor_list(value):
-        return [_refill(v, fresh) for v in value]
-    return next(fresh) if tensors_of(value) and value.is_floating_point() else value
-
-
-def _spread(value: Any, found: Any) -> Any:
-    if _is_tensor_list(value):
-        return [_spread(v, found) for v in value]
-    return next(found) if tensors_of(value) and value.is_floating_point() else None
+        return [next(fresh) for _ in value]
+    return None if value is None else next(fresh)
 
 
 def _own(outputs: Sequence[Any], arguments: Sequence[Any]) -> list[Any]:
