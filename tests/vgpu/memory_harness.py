@@ -38,7 +38,7 @@ Bench *bench_open(const VgAllocation *table, uint32_t rows, int counting, int pa
   Bench *b = aligned_alloc(64, (sizeof *b + 63) / 64 * 64);
   memset(b, 0, sizeof *b);
   b->launch.table = table, b->launch.table_count = rows, b->launch.counting = (uint32_t)counting;
-  b->launch.parallel = (uint32_t)parallel, b->launch.resident_blocks = 1;
+  b->launch.parallel = (uint32_t)parallel, b->launch.site_count = 4, b->launch.resident_blocks = 1;
   b->worker.launch = &b->launch, b->worker.sites = b->sites, b->worker.resident = &b->block;
   b->block.shared = aligned_alloc(1024, shared_bytes + 1024 & ~1023ull);
   b->block.shared_bytes = shared_bytes, b->block.worker = &b->worker, b->block.warps = &b->warp;
@@ -52,7 +52,7 @@ char *bench_local(Bench *b) { return b->warp.local; }
 VgSite *bench_sites(Bench *b) { return b->sites; }
 VgFault *bench_fault(Bench *b) { return &b->worker.fault; }
 void bench_close(Bench *b) {
-  vg_async_reset(&b->warp);
+  vg_async_reset(&b->warp), vg_memory_close(&b->worker);
   free(b->block.shared), free(b->warp.local), free(b);
 }
 double bench_repeat(VgWarp *w, const VgAccess *a, const uint64_t *at, void *const *data, int n, int store) {

@@ -142,7 +142,7 @@ static int bulk_end(VgWarp *w, uint32_t site, uint32_t lane, uint64_t at, uint64
   if (vg_admit(w, &a, address, &r)) return 1;
   address[lane] = at + bytes - 16;
   if (vg_admit(w, &a, address, &r)) return 1;
-  const VgAllocation *row = &w->worker->last[is_store];
+  const VgAllocation *row = vg_row(w->worker, site);
   if (w->worker->launch->counting) vg_count_span(w, site, row, at, bytes, 0, is_store);
   return 0;
 }

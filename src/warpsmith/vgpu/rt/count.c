@@ -28,9 +28,9 @@ static void see(const VgLaunch *launch, const VgAllocation *row, uint64_t first,
     mark(bits, s - base, (int)launch->parallel);
 }
 
-static void see_lanes(VgWarp *w, const VgReach *r, int is_store) {
+static void see_lanes(VgWarp *w, uint32_t site, const VgReach *r, int is_store) {
   const VgLaunch *launch = w->worker->launch;
-  const VgAllocation *row = &w->worker->last[r->is_store];
+  const VgAllocation *row = vg_row(w->worker, site);
   VG_EACH(l, r->mask) {
     if (r->at[l] - row->begin >= row->end - row->begin) row = vg_find(launch, r->at[l]);
     if (!row) return;
@@ -149,11 +149,11 @@ static VgSite *count_lanes(VgWarp *w, uint32_t site, const VgReach *r) {
   return row;
 }
 
-static void count_global(VgWarp *w, VgSite *row, const VgReach *r) {
+static void count_global(VgWarp *w, uint32_t site, VgSite *row, const VgReach *r) {
   row->sectors += distinct(r->at, r->mask, SECTOR);
   row->sectors_ideal += ((uint64_t)distinct(r->at, r->mask, 0) * r->width + 31) / 32;
   if (r->space == VG_CONST) return;
-  see_lanes(w, r, r->is_store);
+  see_lanes(w, site, r, r->is_store);
 }
 
 void vg_count(VgWarp *w, uint32_t site, const VgReach *r) {
@@ -162,7 +162,7 @@ void vg_count(VgWarp *w, uint32_t site, const VgReach *r) {
   switch (r->space) {
     case VG_SHARED: vg_count_shared(row, r, r->width <= 4 ? 32 : 128 / r->width); break;
     case VG_LOCAL: count_local(w, row, r); break;
-    default: count_global(w, row, r);
+    default: count_global(w, site, row, r);
   }
 }
 
@@ -184,6 +184,6 @@ void vg_count_atomic(VgWarp *w, uint32_t site, const VgReach *r) {
     return;
   }
   row->wavefronts += conflicts ? crowd(r) : 1;
-  count_global(w, row, r);
-  see_lanes(w, r, 0);
+  count_global(w, site, row, r);
+  see_lanes(w, site, r, 0);
 }

@@ -6,6 +6,8 @@
  * initialized memory attach to vg_admit's end and to the short path in `span`, where the addresses
  * are known to be good and no data has moved.
  */
+#include <stdlib.h>
+
 #include "reach.h"
 
 /* Below this, an address that no allocation holds is called a null pointer plus an offset. */
@@ -29,18 +31,38 @@ static inline int inside(const VgAllocation *row, uint64_t first, uint64_t bytes
   return size >= bytes && first - row->begin <= size - bytes;
 }
 
+/* Each site remembers the row it met last: x and y of x[i] + y[i] are two sites. */
+static const VgAllocation NOWHERE = {0}, EVERYWHERE = {.begin = NULL_REACH, .end = UINT64_MAX >> 1};
+
+static const VgAllocation **remember(VgWorker *worker) {
+  uint64_t count = worker->launch->site_count ? worker->launch->site_count : 1;
+  const VgAllocation **rows = malloc(count * sizeof *rows);
+  const VgAllocation *first = worker->launch->table ? &NOWHERE : &EVERYWHERE;
+  for (uint64_t i = 0; rows && i < count; i++) rows[i] = first;
+  return worker->memory = rows;
+}
+
+static inline const VgAllocation **memory_of(VgWorker *worker) {
+  const VgAllocation **rows = worker->memory;
+  return __builtin_expect(!rows, 0) ? remember(worker) : rows;
+}
+
+const VgAllocation *vg_row(VgWorker *worker, uint32_t site) {
+  const VgAllocation **rows = memory_of(worker);
+  return rows ? rows[site] : &NOWHERE;
+}
+
+void vg_memory_close(VgWorker *worker) {
+  free(worker->memory);
+  worker->memory = NULL;
+}
+
 /* Is [first, first + bytes) in one allocation that allows the access? Remembers the row. */
-static int reachable(VgWorker *worker, uint64_t first, uint64_t bytes, int is_store) {
-  VgAllocation *last = &worker->last[is_store];
-  if (inside(last, first, bytes)) return 1;
-  if (!worker->launch->table) {
-    if (first < NULL_REACH) return 0;
-    *last = (VgAllocation){.begin = NULL_REACH, .end = UINT64_MAX >> 1};
-    return 1;
-  }
-  const VgAllocation *row = vg_find(worker->launch, first);
+static int reachable(VgWorker *worker, uint32_t site, uint64_t first, uint64_t bytes, int is_store) {
+  const VgAllocation *row = vg_row(worker, site);
+  if (!inside(row, first, bytes)) row = worker->launch->table ? vg_find(worker->launch, first) : NULL;
   if (!row || !inside(row, first, bytes) || (is_store && row->readonly)) return 0;
-  *last = *row;
+  if (worker->memory) ((const VgAllocation **)worker->memory)[site] = row;
   return 1;
 }
 
@@ -116,13 +138,14 @@ static int admit_window(VgWarp *w, uint32_t site, VgReach *r, char *base, uint64
 }
 
 static int admit_global(VgWarp *w, uint32_t site, VgReach *r) {
-  const VgAllocation *last = &w->worker->last[r->is_store];
-  uint64_t size = last->end - last->begin;
-  Fit f = fit(r->at, r->mask, last->begin, size - r->width);
+  const VgAllocation *row = vg_row(w->worker, site);
+  uint64_t size = row->end - row->begin;
+  Fit f = fit(r->at, r->mask, row->begin, size - r->width);
   if (f.bits & (r->width - 1)) return blame(w, site, r->at, 0, r);
-  if (size >= r->width && !f.outside) return 0;
+  if (size >= r->width && !f.outside && !(r->is_store && row->readonly)) return 0;
   VG_EACH(l, r->mask)
-    if (!reachable(w->worker, r->at[l], r->width, r->is_store)) return blame(w, site, r->at, 0, r);
+    if (!reachable(w->worker, site, r->at[l], r->width, r->is_store))
+      return blame(w, site, r->at, 0, r);
   return 0;
 }
 
@@ -247,7 +270,7 @@ static inline int alike(const uint64_t *address) {
 
 /* The host address of `bytes` admitted bytes at `first`, aligned to `width`; 0 for the long way. */
 static inline uint64_t at_once(VgWarp *w, const VgAccess *a, uint64_t first, uint64_t bytes,
-                               uint64_t width, int is_store) {
+                               uint64_t width) {
   first += (uint64_t)a->offset;
   if (first & (width - 1)) return 0;
   if (a->space == VG_SHARED) {
@@ -255,14 +278,14 @@ static inline uint64_t at_once(VgWarp *w, const VgAccess *a, uint64_t first, uin
     return room < bytes || first > room - bytes ? 0 : (uint64_t)(uintptr_t)w->block->shared + first;
   }
   if (a->space > VG_GLOBAL) return 0;
-  return inside(&w->worker->last[is_store], first, bytes) ? first : 0;
+  return inside(vg_row(w->worker, a->site), first, bytes) ? first : 0;
 }
 
 /* A whole warp's contiguous span. */
 static inline uint64_t span(VgWarp *w, const VgAccess *a, uint32_t mask, const uint64_t *address,
-                            uint64_t width, int is_store) {
+                            uint64_t width) {
   if (mask != VG_FULL || !contiguous(address, width)) return 0;
-  return at_once(w, a, address[0], VG_LANES * width, width, is_store);
+  return at_once(w, a, address[0], VG_LANES * width, width);
 }
 
 /* One address for a whole warp; counted launches go the long way. */
@@ -270,14 +293,14 @@ static inline uint64_t broadcast(VgWarp *w, const VgAccess *a, uint32_t mask,
                                  const uint64_t *address, uint64_t width) {
   if (mask != VG_FULL || a->bytes != 4 || a->reg_bytes != 4) return 0;
   if (w->worker->launch->counting || !alike(address)) return 0;
-  return at_once(w, a, address[0], width, width, 0);
+  return at_once(w, a, address[0], width, width);
 }
 
 static inline void count_span(VgWarp *w, const VgAccess *a, uint64_t first, uint64_t width,
                               int is_store) {
   if (!w->worker->launch->counting) return;
   if (a->space != VG_SHARED) {
-    vg_count_span(w, a->site, &w->worker->last[is_store], first, VG_LANES * width, VG_LANES,
+    vg_count_span(w, a->site, vg_row(w->worker, a->site), first, VG_LANES * width, VG_LANES,
                   is_store);
     return;
   }
@@ -413,7 +436,7 @@ static int in_parts(VgWarp *w, const VgAccess *a, uint32_t mask, const uint64_t 
 
 int vg_load(VgWarp *w, const VgAccess *a, uint32_t mask, const uint64_t *address,
             void *const *destination) {
-  uint64_t width = (uint64_t)a->bytes * a->count, first = span(w, a, mask, address, width, 0);
+  uint64_t width = (uint64_t)a->bytes * a->count, first = span(w, a, mask, address, width);
   if (first && load_span(a, (const uint32_t *)(uintptr_t)first, destination)) {
     count_span(w, a, first, width, 0);
     return 0;
@@ -426,12 +449,9 @@ int vg_load(VgWarp *w, const VgAccess *a, uint32_t mask, const uint64_t *address
 
 int vg_store(VgWarp *w, const VgAccess *a, uint32_t mask, const uint64_t *address,
              const void *const *source) {
-  uint64_t width = (uint64_t)a->bytes * a->count, first = span(w, a, mask, address, width, 1);
+  uint64_t width = (uint64_t)a->bytes * a->count, first = span(w, a, mask, address, width);
   if (!first || !store_span(a, (uint32_t *)(uintptr_t)first, source))
     return in_parts(w, a, mask, address, (void *const *)source, store_part);
   count_span(w, a, first, width, 1);
   return 0;
 }
-
-/* Nothing is kept between accesses; state of later checks (order, initialized memory) ends here. */
-void vg_memory_close(VgWorker *worker) { worker->memory = NULL; }

@@ -33,6 +33,9 @@ void vg_split(const VgWarp *w, const VgAccess *a, uint32_t mask, const uint64_t 
 /* The row of the table that holds `address`, or NULL. */
 const VgAllocation *vg_find(const VgLaunch *launch, uint64_t address);
 
+/* The row that `site` met last; an empty row before that. */
+const VgAllocation *vg_row(VgWorker *worker, uint32_t site);
+
 /* Counting; called only when the launch counts. Shared reaches count by their offsets in the window. */
 void vg_count(VgWarp *w, uint32_t site, const VgReach *r);
 void vg_count_span(VgWarp *w, uint32_t site, const VgAllocation *row, uint64_t first, uint64_t bytes,
