@@ -123,8 +123,8 @@ def _shape(tensor: Any) -> str:
 
 
 def _nearest(name: str, known: Mapping[str, Any]) -> str:
-    near = difflib.get_close_matches(name, list(known), n=1, cutoff=0.3)
-    return f" Did you mean {near[0]!r} {_shape(known[near[0]])}?" if near else ""
+    near = difflib.get_close_matches(name, list(known), n=1, cutoff=0.2) or list(known)[:1]
+    return f" The nearest name there is {near[0]!r} {_shape(known[near[0]])}." if near else ""
 
 
 def _own_state(model: Any, state: Mapping[str, Any]) -> dict[str, Any]:

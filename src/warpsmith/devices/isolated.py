@@ -15,6 +15,7 @@ import tempfile
 import threading
 import time
 import weakref
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -35,6 +36,7 @@ from ..spec import (
 )
 from . import wire
 from .endings import Ending, ending_of_status, line_in_dump
+from .trace import recorded
 
 GRACE_SECONDS = 1.0  # past its budget, for a worker to end by itself and say more
 LOG_BYTES = 64 * 1024  # kept of what a candidate prints: the end
@@ -77,7 +79,7 @@ class Isolated:
         Raises MissingTool where this machine lacks a compiler.
         """
         start = time.monotonic()
-        order = {"do": "run", "work": work, "seconds": max_seconds, "count": count}
+        order: dict[str, Any] = {"do": "run", "work": work, "seconds": max_seconds, "count": count}
         with self._lock:
             worker = self._worker_for(work.candidate.id)
             answer = worker.ask(order, max_seconds + GRACE_SECONDS)
@@ -91,7 +93,7 @@ class Isolated:
 
         Raises DeviceError when the worker fails or the device has no clock.
         """
-        order = {"do": "time", "task": _portable(task), "work": work, "plan": plan}
+        order: dict[str, Any] = {"do": "time", "task": _portable(task), "work": work, "plan": plan}
         # baselines compile before the clock starts, so the process gets more than the plan
         seconds = plan.max_seconds * 2 + 240
         order |= {"seconds": seconds, "path": sys.path}
@@ -103,6 +105,13 @@ class Isolated:
                 self._retire()
                 raise _timing_error(answer, log)
         return from_plain(Samples, answer["time"])
+
+    def operators_of(self, call: Callable[[], Any]) -> list[dict[str, Any]]:
+        """What PyTorch operators `call` (trusted code, the reference) is made of. Runs it here."""
+        found: list[dict[str, Any]] = []
+        with recorded(found):
+            call()
+        return found
 
     def close(self) -> None:
         """End the worker and the keeper. The device starts again if it is used again."""
@@ -336,14 +345,16 @@ def _run_of(answer: dict[str, Any] | Ending, worker: _Worker, max_seconds: float
 
 
 def _rebuilt(plain: dict[str, Any], log: str) -> Run:
-    sequences = ("outputs", "gradients", "changed_inputs", "kernels")
+    sequences: dict[str, Any] = {
+        name: tuple(plain[name]) for name in ("outputs", "gradients", "changed_inputs", "kernels")
+    }
     run = Run(**{name: plain[name] for name in Run.__dataclass_fields__})
     return replace(
         run,
         outcome=Outcome(plain["outcome"]),
         launches=tuple(from_plain(Launch, launch) for launch in plain["launches"]),
         printed=plain["printed"] + log,
-        **{name: tuple(plain[name]) for name in sequences},
+        **sequences,
     )
 
 

@@ -10,7 +10,7 @@ import shutil
 import tempfile
 import time
 import weakref
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,8 @@ from ..errors import CandidateError, DeviceError, DeviceUnavailable, MissingTool
 from ..spec import Candidate, Outcome, Run, Samples, Target, Task, TimingPlan, Work
 from . import host, memory
 from .endings import ending_of
+from .observe import observe
+from .trace import recorded
 
 TORCH_DEVICE = {"virtual": "cpu", "cuda": "cuda"}
 
@@ -48,8 +50,8 @@ class Local:
         """
         start = time.monotonic()
         try:
-            with _observing(self, count, max_seconds) as seen:
-                run = self._run(work)
+            with observe(target=self.target, count=count, max_seconds=max_seconds) as seen:
+                run = self._run(work, count)
         except MissingTool:
             raise
         except (Exception, SystemExit) as error:
@@ -61,6 +63,7 @@ class Local:
             launches=tuple(seen.launches),
             kernels=tuple(seen.kernels),
             printed="".join(seen.printed),
+            details={**run.details, "notes": list(seen.notes)},
             seconds=time.monotonic() - start,
         )
 
@@ -74,6 +77,13 @@ class Local:
             )
         return time_on_cuda(task, work, plan, self.program(work.candidate))
 
+    def operators_of(self, call: Callable[[], Any]) -> list[dict[str, Any]]:
+        """What PyTorch operators `call` is made of, and what each one moves and computes."""
+        found: list[dict[str, Any]] = []
+        with recorded(found):
+            call()
+        return found
+
     def program(self, candidate: Candidate) -> host.Program:
         """The candidate's loaded module, kept while the device lives."""
         if candidate.id not in self._programs:
@@ -86,16 +96,18 @@ class Local:
     def _place(self, candidate: Candidate) -> Path:
         return self._folder / candidate.id
 
-    def _run(self, work: Work) -> Run:
+    def _run(self, work: Work, count: bool) -> Run:
+        operators: list[Any] = []
         with memory.poisoned(self._device):
             _seed(work.seed)
             program = self.program(work.candidate)
             call = _Call(work, program, self._device)
-            outputs = call.forward()
-            gradients = call.backward(outputs)
+            with recorded(operators) if self.modelled and count else contextlib.nullcontext():
+                outputs = call.forward()
+                gradients = call.backward(outputs)
             if self._device != "cpu":
                 _synchronize()
-        return call.report(outputs, gradients)
+        return call.report(outputs, gradients, operators)
 
 
 class _Call:
@@ -161,7 +173,9 @@ class _Call:
         learned = [self.bound.state[n] for n, t in self.work.state.items() if t.requires_grad]
         return [t for t in tensors if t.is_floating_point()] + learned
 
-    def report(self, outputs: Sequence[Any], gradients: Sequence[Any]) -> Run:
+    def report(
+        self, outputs: Sequence[Any], gradients: Sequence[Any], operators: Sequence[Any]
+    ) -> Run:
         changed = {
             i: v for i, v in enumerate(self.inputs) if isinstance(v, memory.Placed) and v.changed()
         }
@@ -170,6 +184,7 @@ class _Call:
             "changed_state": [n for n, v in self.state.items() if self._state_changed(n, v)],
             "aliases": _aliases(outputs, self._arguments),
             "poison": [memory.POISON_WORD, memory.POISON_BYTE],
+            "operators": list(operators),
         }
         broken = self._broken_guards()
         if broken:
@@ -255,21 +270,3 @@ def _with(run: Run, **changes: Any) -> Run:
 def _remove(folder: Path | None) -> None:
     if folder is not None:
         shutil.rmtree(folder, ignore_errors=True)
-
-
-@contextlib.contextmanager
-def _observing(device: Local, count: bool, max_seconds: float) -> Iterator[Any]:
-    try:
-        from .observe import observe
-    except ModuleNotFoundError:  # goes when devices/observe.py is there
-        yield Seen()
-        return
-    with observe(target=device.target, count=count, max_seconds=max_seconds) as seen:
-        yield seen
-
-
-@dataclasses.dataclass
-class Seen:
-    launches: list[Any] = dataclasses.field(default_factory=list)
-    kernels: list[Any] = dataclasses.field(default_factory=list)
-    printed: list[str] = dataclasses.field(default_factory=list)

@@ -88,6 +88,7 @@ def _reserve(size: int, device: str) -> tuple[Any, Any, Any]:
 def poison(tensor: Any) -> Any:
     """Overwrite a tensor's whole storage with the poison pattern (True in bools). Gives the tensor."""
     import torch
+    from torch.utils._python_dispatch import _disable_current_modes
 
     if tensor.is_meta or tensor.layout != torch.strided or type(tensor) is not torch.Tensor:
         return tensor
@@ -97,7 +98,7 @@ def poison(tensor: Any) -> Any:
         word, value = torch.uint8, POISON_BYTE
     else:
         word, value = torch.int16, POISON_WORD
-    with torch.no_grad():
+    with torch.no_grad(), _disable_current_modes():
         torch.zeros(0, dtype=word, device=tensor.device).set_(tensor.untyped_storage()).fill_(value)
     return tensor
 

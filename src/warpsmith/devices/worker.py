@@ -44,13 +44,9 @@ def main() -> None:
 
 def _preload(device: str) -> None:
     """Import what candidates need and what does not start threads or CUDA."""
-    import torch
+    import torch  # noqa: F401
 
     from . import local  # noqa: F401
-
-    torch.set_num_threads(max(1, torch.get_num_threads()))
-    with contextlib.suppress(ImportError):
-        from . import observe  # noqa: F401
 
 
 class Keeper:
@@ -63,11 +59,11 @@ class Keeper:
     def serve(self) -> None:
         # orphans of a worker (a daemon that it started) come to the keeper, which ends them
         _prctl(_PR_SET_CHILD_SUBREAPER, 1)
-        woken = _wake_on_child_exit()
+        woken: Any = _wake_on_child_exit()
         self._tell(ready=os.getpid())
         try:
             while True:
-                ready, _, _ = select.select([self.control, woken], [], [])
+                ready = select.select([self.control, woken], [], [])[0]
                 if woken in ready:
                     os.read(woken, 4096)
                     self._reap()

@@ -139,7 +139,13 @@ class _Judge:
             return Comparison(run.outcome, message=run.message)
         poison = run.details.get("poison", ())
         found = compare_all(run.outputs, truth.outputs, poison=poison)
-        for check in (_inputs_unchanged, _no_aliases, _state_unchanged, _inputs_written, _gradients):
+        for check in (
+            _inputs_unchanged,
+            _no_aliases,
+            _state_unchanged,
+            _inputs_written,
+            _gradients,
+        ):
             if not found.outcome.right:
                 break
             found = _worse(found, check(run, truth))
@@ -177,7 +183,9 @@ class _Judge:
 
     def _advice(self, found: Comparison) -> str:
         if found.outcome is Outcome.TIMED_OUT and self.device.modelled:
-            return f"{found.message}. On the virtual GPU, declare smaller sizes or allow more seconds"
+            return (
+                f"{found.message}. On the virtual GPU, declare smaller sizes or allow more seconds"
+            )
         return found.message
 
 
@@ -238,9 +246,7 @@ def _gradients(run: Run, truth: Truth) -> Comparison:
 
     # None stands for a gradient that is zero everywhere
     padded = [*run.gradients, *[None] * (len(truth.gradients) - len(run.gradients))]
-    given = [
-        torch.zeros_like(e.value) if g is None else g for g, e in zip(padded, truth.gradients)
-    ]
+    given = [torch.zeros_like(e.value) if g is None else g for g, e in zip(padded, truth.gradients)]
     given += padded[len(truth.gradients) :]
     poison = run.details.get("poison", ())
     return compare_all(given, truth.gradients, poison=poison)
@@ -253,7 +259,9 @@ def _difference(first: Run, second: Run) -> str:
     for kind, ones, twos in pairs:
         for index, (one, two) in enumerate(zip(ones, twos)):
             if count := _unequal(one, two):
-                return f"{kind} {index} differs in {count} elements between two runs on equal inputs"
+                return (
+                    f"{kind} {index} differs in {count} elements between two runs on equal inputs"
+                )
     return ""
 
 

@@ -12,6 +12,7 @@ from .hints import hint
 from .tolerance import Allowance
 
 CHUNK = 1 << 21  # elements compared at a time: bounds the temporaries to about 100 MB
+EXACT = Allowance(0.0, 0.0, exact=True)
 
 
 @dataclass(frozen=True)
@@ -26,7 +27,7 @@ class Expected:
     value: Any
     truth: Any = None
     noise: Any = None
-    allowance: Allowance = Allowance(0.0, 0.0, exact=True)
+    allowance: Allowance = EXACT
     name: str = "output 0"
 
 
@@ -162,7 +163,10 @@ def _compare_values(output: Any, wanted: Expected, poison: Sequence[int]) -> Com
 
 def _chunks(output: Any, wanted: Expected) -> Iterator[tuple[int, tuple[Any, ...]]]:
     """Flat slices (output, value, truth or None, noise or None)."""
-    flat = [None if t is None else t.reshape(-1) for t in (output, wanted.value, wanted.truth, wanted.noise)]
+    flat = [
+        None if t is None else t.reshape(-1)
+        for t in (output, wanted.value, wanted.truth, wanted.noise)
+    ]
     for start in range(0, output.numel(), CHUNK):
         yield start, tuple(None if t is None else t[start : start + CHUNK] for t in flat)
 
@@ -248,7 +252,11 @@ def _message(output: Any, wanted: Expected, tally: _Tally, outcome: Outcome) -> 
     """'3 of 4096 elements of output 0 wrong; worst at [2, 17]: 0.1 instead of 0.3 (allowed 1e-06)…'"""
     import numpy
 
-    index = [int(i) for i in numpy.unravel_index(tally.worst, tuple(output.shape))] if output.dim() else []
+    index = (
+        [int(i) for i in numpy.unravel_index(tally.worst, tuple(output.shape))]
+        if output.dim()
+        else []
+    )
     target = wanted.value if wanted.truth is None else wanted.truth
     got, want = output.reshape(-1)[tally.worst], target.reshape(-1)[tally.worst]
     wrong = int(tally.wrong.sum())

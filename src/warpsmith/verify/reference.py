@@ -75,7 +75,9 @@ class Reference:
         changed = _changed(inputs, low.inputs)
         expect = _Expectations(self.task, length)
         return Truth(
-            outputs=expect.of("output {}", low.outputs, high and high.outputs, moved and moved.outputs),
+            outputs=expect.of(
+                "output {}", low.outputs, high and high.outputs, moved and moved.outputs
+            ),
             gradients=expect.of(
                 "gradient {}", low.gradients, high and high.gradients, moved and moved.gradients
             ),
@@ -128,7 +130,12 @@ class Reference:
             return None
 
     def _answer(
-        self, inputs: Sequence[Any], gradients: Any, *, double: bool = False, seed: int | None = None
+        self,
+        inputs: Sequence[Any],
+        gradients: Any,
+        *,
+        double: bool = False,
+        seed: int | None = None,
     ) -> _Answer:
         import torch
 
@@ -138,7 +145,10 @@ class Reference:
         mine = _clones(inputs)
         differentiable = [t for t in mine if _differentiable(t)]
         wanted = [*differentiable, *_parameters(model)]
-        with seeded(self.seed if seed is None else seed), torch.set_grad_enabled(gradients is not None):
+        with (
+            seeded(self.seed if seed is None else seed),
+            torch.set_grad_enabled(gradients is not None),
+        ):
             for tensor in differentiable if gradients is not None else ():
                 tensor.requires_grad_()
             outputs = list(leaves(model(*mine)))
@@ -173,7 +183,9 @@ class _Expectations:
         import torch
 
         value = torch.as_tensor(low, dtype=torch.float64) if isinstance(low, float) else low
-        if not isinstance(value, torch.Tensor) or not (value.is_floating_point() or value.is_complex()):
+        if not isinstance(value, torch.Tensor) or not (
+            value.is_floating_point() or value.is_complex()
+        ):
             return Expected(value, high if isinstance(high, torch.Tensor) else None, name=name)
         if self.given is not None and self.given.exact:
             return Expected(value, name=name)

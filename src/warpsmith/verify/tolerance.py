@@ -76,7 +76,10 @@ def derive(truth: Any, noise: Any | None, dtype: Any, length: int) -> Allowance:
     level = float(ratio.quantile(_QUANTILE)) if ratio.numel() else 0.0
     scale = max(1.0, FACTOR * level)
     return Allowance(
-        relative * scale, (absolute * rms + least) * scale, FACTOR, origin=f"{about}, scale {scale:.3g}"
+        relative * scale,
+        (absolute * rms + least) * scale,
+        FACTOR,
+        origin=f"{about}, scale {scale:.3g}",
     )
 
 

@@ -235,5 +235,3 @@ def seeded(seed: int) -> Iterator[None]:
         finally:
             random.setstate(python)
             numpy.random.set_state(arrays)
-
-
