@@ -105,8 +105,10 @@ class Frame:
                 self.local_bytes += -self.local_bytes % variable.alignment
                 self.locals[variable.name] = self.local_bytes
                 self.local_bytes += variable.bytes
-        if not function.entry:
-            self.place_parameters(function.parameters + function.results)
+        own = {p.name for p in function.parameters} if function.entry else set()
+        self.place_parameters(
+            [v for v in function.variables.values() if v.space == "param" and v.name not in own]
+        )
 
     def place_parameters(self, variables: list[ir.Variable]) -> None:
         for variable in variables:

@@ -18,7 +18,7 @@ from warpsmith.errors import LaunchError, UnknownName
 from . import build, layout
 from .counters import Counters
 from .faults import Fault, Place, describe
-from .load import Loaded
+from .loaded import Loaded
 from .memory import Memory
 from .ptx import ir
 from .ptx.parse import parse
@@ -267,7 +267,7 @@ class _Launch:
         self.record = self._record(len(params))
 
     def _record(self, param_bytes: int) -> layout.VgLaunch:
-        shape, program = self.shape, self.loaded.program
+        shape, program, variables = self.shape, self.loaded.program, self.loaded.variables
         threads = shape.block[0] * shape.block[1] * shape.block[2]
         record = layout.VgLaunch(
             ops=self.loaded.ops.ctypes.data, threads_per_block=threads,
@@ -278,6 +278,8 @@ class _Launch:
             dynamic_shared_bytes=shape.dynamic_bytes, shared_bytes=shape.shared_bytes,
             params=ctypes.addressof(self.params), param_bytes=param_bytes,
             fixed_image=self.loaded.fixed.ctypes.data, counting=int(self.count),
+            heap=variables.heap.ctypes.data, heap_bytes=variables.heap.nbytes,
+            heap_used=variables.heap_used.ctypes.data,
         )  # fmt: skip
         record.grid[:], record.block[:], record.cluster[:] = shape.grid, shape.block, shape.cluster
         record.special[:] = self.loaded.special

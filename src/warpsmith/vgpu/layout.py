@@ -50,7 +50,8 @@ class VgLaunch(c.Structure):
         ("table", c.c_void_p), ("table_count", c.c_uint32), ("counting", c.c_uint32),
         ("parallel", c.c_uint32), ("cooperative", c.c_uint32), ("schedule", c.c_uint32),
         ("resident_blocks", c.c_uint32), ("seed", c.c_uint64), ("max_instructions", c.c_uint64),
-        ("max_seconds", c.c_double), ("special", c.c_uint32 * len(SPECIALS)),
+        ("max_seconds", c.c_double), ("heap", c.c_void_p), ("heap_bytes", c.c_uint64),
+        ("heap_used", c.c_void_p), ("special", c.c_uint32 * len(SPECIALS)),
         ("reserved", c.c_uint32),
     ]  # fmt: skip
 

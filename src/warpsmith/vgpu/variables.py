@@ -13,6 +13,8 @@ from .emit import FUNCTION_BASE, immediate_bits
 from .memory import Memory, empty
 from .ptx import ir
 
+HEAP_BYTES = 8 << 20  # CUDA's default for malloc in kernels
+
 
 class Variables:
     """The memory of a module's variables; it lives as long as the module."""
@@ -24,6 +26,8 @@ class Variables:
             if variable.space in ("global", "const") and not variable.external:
                 self._bytes[variable.name] = buffer = empty(max(1, variable.bytes))
                 buffer[:] = 0
+        self.heap = empty(HEAP_BYTES if "malloc" in module.functions else 0)
+        self.heap_used = np.zeros(1, np.uint64)
         for name, buffer in self._bytes.items():
             self._initialize(module.variables[name], buffer)
 
@@ -45,6 +49,8 @@ class Variables:
         for name, buffer in self._bytes.items():
             readonly = self._module.variables[name].space == "const"
             both.register(int(buffer.ctypes.data), buffer.nbytes, name, readonly)
+        if self.heap.nbytes:
+            both.register(int(self.heap.ctypes.data), self.heap.nbytes, "device heap")
         return both
 
     def _initialize(self, variable: ir.Variable, buffer: np.ndarray) -> None:

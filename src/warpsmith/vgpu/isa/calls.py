@@ -26,8 +26,6 @@ def call(e: Emitter, ins: ir.Instruction) -> None:
     results = _names(ins, operands.pop(0)) if isinstance(operands[0], ir.Tuple) else []
     target = operands.pop(0)
     parameters = _names(ins, operands.pop(0)) if operands else []
-    for name in (*results, *parameters):
-        e.frame.place_parameters([e.function.variables[name]])
     if isinstance(target, ir.Register):
         _call_pointer(e, ins, target, operands, parameters, results)
         return

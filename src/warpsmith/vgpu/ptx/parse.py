@@ -13,6 +13,7 @@ from .lex import Tokens
 
 _SPACES = {".global", ".const", ".shared", ".local", ".param"}
 _LINKAGE = {".visible", ".extern", ".weak", ".common"}
+_FILE = re.compile(r'^\s*\.file\s+(\d+)\s+"([^"]*)"', re.MULTILINE)
 _NUMBERED = re.compile(r"(.*?)(\d+)$")
 
 
@@ -81,7 +82,9 @@ class _Scope:
 class _Parser:
     def __init__(self, text: str):
         self.tokens = Tokens(text)
-        self.result = ir.Module("", "", 64, {}, {}, {})
+        # NVRTC writes .file after the functions that refer to it
+        files = {int(number): name for number, name in _FILE.findall(text)}
+        self.result = ir.Module("", "", 64, {}, {}, files)
         self.source: ir.Source | None = None
         self.scope = _Scope(None, "")
         self.scope_count = 0
@@ -116,8 +119,8 @@ class _Parser:
             raise self.tokens.error("only .address_size 64 is known", self.tokens.at - 1)
 
     def _file(self) -> None:
-        number = int(self.tokens.next())
-        self.result.files[number] = self.tokens.next().strip('"')
+        self.tokens.next()
+        self.tokens.next()
         while self.tokens.accept(","):
             self.tokens.next()
 
@@ -369,7 +372,6 @@ class _Parser:
         number, line, column = (int(self.tokens.next()) for _ in range(3))
         file = self.result.files.get(number, "")
         self.source = ir.Source(file, line, column) if line else None
-        self._pending_file = number
         while self.tokens.accept(","):
             if self.tokens.next() == "inlined_at":
                 for _ in range(3):

@@ -263,6 +263,9 @@ struct VgLaunch {
   uint64_t seed;
   uint64_t max_instructions;  /* thread instructions, per worker */
   double max_seconds;
+  char *heap;           /* of malloc in kernels; NULL: none */
+  uint64_t heap_bytes;
+  uint64_t *heap_used;
   uint32_t special[VG_SPECIALS];/* offsets in w->fixed of special registers; VG_SINK: unused */
   uint32_t reserved;
 };
