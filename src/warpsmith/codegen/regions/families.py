@@ -1,0 +1,91 @@
+"""The ladder of each kind of region: its rungs, what each one does, and what may be tuned."""
+# SPDX-License-Identifier: Apache-2.0
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from . import cuda
+from .cuda import Kernel
+from .ir import Region
+from .layout import Layout
+from .simplify import merged, online
+from .writer import Program
+
+Make = Callable[[Region, str, Mapping[str, Any], dict[str, Any]], Kernel]
+
+
+@dataclass(frozen=True)
+class Rung:
+    """One step of a ladder. parameters: name -> values that may be tried, the default first."""
+
+    title: str
+    make: Make
+    parameters: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
+
+
+MOST_BLOCKS = (2**31 - 1, 132 * 8, 132 * 16)
+
+
+def _rows(rung: str) -> Make:
+    return lambda region, name, parameters, about: cuda.rows(region, name, rung, parameters, about)
+
+
+def _pointwise(rung: int) -> Make:
+    return lambda region, name, parameters, about: cuda.pointwise(region, name, rung, parameters, about)
+
+
+def cuda_ladder(region: Region) -> list[Rung]:
+    """The CUDA rungs that fit a region, from the naive one upwards."""
+    layout = cuda.prepare(region)
+    if region.kind == "pointwise":
+        return _pointwise_ladder(layout)
+    return _row_ladder(region, layout)
+
+
+def _pointwise_ladder(layout: Layout) -> list[Rung]:
+    blocks = {"block": (256, 128, 512, 1024)}
+    rungs = [
+        Rung("naive: one thread an element", _pointwise(1), blocks),
+        Rung("grid stride: a persistent grid walks over the elements", _pointwise(2), blocks | {"max_blocks": (132 * 8, 132 * 16, 132 * 4)}),
+    ]
+    if cuda.widest_vector(layout) > 1:
+        tuned = blocks | {"unroll": (1, 2, 4), "max_blocks": MOST_BLOCKS}
+        rungs.append(Rung("16-byte packs with a scalar tail", _pointwise(3), tuned))
+    return rungs
+
+
+def _row_ladder(region: Region, layout: Layout) -> list[Rung]:
+    program = Program(layout)
+    rungs = [Rung("naive: one thread a row", _rows("thread"), {"block": (128, 64, 256)})]
+    splittable = program.phases == 1 and not program.full_stores
+    if not layout.coalesced_cols:
+        tile = {"block": (256, 512, 1024), "width": (32, 64)}
+        rungs.append(Rung("tile: neighboring rows side by side, several threads a row", _rows("tile"), tile))
+    else:
+        rungs.append(Rung("one warp a row, shuffles", _rows("warp"), {"block": (128, 256, 64)}))
+        threads = {"block": (256, 128, 512, 1024)}
+        rungs.append(Rung("one block a row, shuffles and shared memory", _rows("block"), threads))
+        if cuda.widest_vector(layout) > 1:
+            tuned = threads | {"max_blocks": MOST_BLOCKS}
+            rungs.append(Rung("one block a row, 16-byte packs", _rows("vector"), tuned))
+        if program.phases + bool(program.full_stores) > 1:
+            kept = {"block": (256, 128, 512, 1024), "items": (4, 2, 8, 16)}
+            rungs.append(Rung("the row kept in registers, read once", _rows("cached"), kept))
+        if online(merged(region)) is not None:
+            rungs.append(Rung("online softmax: maximum and sum in one pass", _rows("online"), threads))
+    if splittable:
+        split = {"block": (256, 512, 128), "chunk": (4096, 1024, 16384), "width": (32,)}
+        rungs.append(Rung("two stages: chunks of a row, then a merge in fixed order", _rows("split"), split))
+    return rungs
+
+
+def ladder_text(rungs: list[Rung]) -> str:
+    """'1 naive … · 2 one warp a row …'.
+
+    >>> ladder_text([Rung("naive: one thread a row", None)])
+    '1 naive: one thread a row'
+    """
+    return " · ".join(f"{k} {r.title}" for k, r in enumerate(rungs, 1))
