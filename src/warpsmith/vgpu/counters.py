@@ -64,6 +64,7 @@ class Counters:
     threads: int = 0
 
     thread_instructions: int = 0
+    thread_instructions_pred_on: int = 0  # of them with a true guard
     warp_instructions: int = 0
     pipe_instructions: Mapping[str, int] = field(default_factory=dict)  # warp-level, by PIPES
     operations: Mapping[str, int] = field(default_factory=dict)  # thread-level: "ffma", "dadd", …
@@ -258,7 +259,8 @@ def collect(
         blocks=blocks,
         warps=blocks * -(-block_threads // 32),
         threads=blocks * block_threads,
-        thread_instructions=int(active.sum()),
+        thread_instructions=int(threads.sum()),
+        thread_instructions_pred_on=int(active.sum()),
         warp_instructions=int(warps.sum()),
         pipe_instructions={
             pipe: int(warps[classes.pipes == i].sum()) for i, pipe in enumerate(PIPES)
