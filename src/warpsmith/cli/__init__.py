@@ -30,7 +30,7 @@ class Workshop(click.Group):
     """A group that loads a subcommand when it is asked for, and ends with the table's exit codes.
 
     A subcommand returns its exit code, or None for 0. Plug-ins of the group `warpsmith.commands`
-    name a callable without arguments that gives a click command.
+    name a click command, or a callable without arguments that gives one.
     """
 
     def list_commands(self, ctx: click.Context) -> list[str]:
@@ -49,8 +49,10 @@ class Workshop(click.Group):
         if name in COMMANDS:
             module = importlib.import_module(f".{COMMANDS[name]}", __name__)
             return module.command  # type: ignore[no-any-return]
-        command: click.Command | None = load_plugin("command", name)() if plugged else None
-        return command
+        if not plugged:
+            return None
+        found: Any = load_plugin("command", name)
+        return found if isinstance(found, click.Command) else found()  # type: ignore[no-any-return]
 
     def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
         """An unknown command is answered with the nearest name."""
@@ -60,6 +62,16 @@ class Workshop(click.Group):
             ctx.fail(str(UnknownName("command", args[0], self.list_commands(ctx))))
         return super().resolve_command(ctx, args)
 
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the subcommand. `main` of click would end with 1 for a closed pipe."""
+        try:
+            code = super().invoke(ctx)
+            sys.stdout.flush()
+            return code
+        except BrokenPipeError:  # the reader, such as `head`, has seen enough
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            return exits.FINE
+
     def main(  # type: ignore[override]
         self, args: Sequence[str] | None = None, prog_name: str | None = None, **extra: Any
     ) -> Any:
@@ -67,11 +79,7 @@ class Workshop(click.Group):
         extra["standalone_mode"] = False
         try:
             code = super().main(arguments, prog_name or "warpsmith", **extra)
-            sys.stdout.flush()
-        except BrokenPipeError:  # the reader, such as `head`, has seen enough
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-            code = exits.FINE
-        except (Exception, KeyboardInterrupt) as error:
+        except Exception as error:
             code = exits.tell(error, arguments)
         sys.exit(code if isinstance(code, int) else exits.FINE)
 

@@ -68,12 +68,12 @@ def _judge(
     from ..loop import STAGES, judge
     from ..spec import load_candidate, load_task
 
-    stages: dict[str, Any] = dict(STAGES) if timed else {n: STAGES[n] for n in ("build", "verify")}
-    if cases is not None:
-        stages["verify"] = partial(STAGES["verify"], hidden=cases)
     loaded, candidate = load_task(task), load_candidate(kernel)
     opened = open_device(device, target)
     try:
+        stages: dict[str, Any] = dict(STAGES) if timed else {n: STAGES[n] for n in ("build", "verify")}
+        if cases is not None:
+            stages["verify"] = partial(STAGES["verify"], hidden=cases)
         return judge(loaded, candidate, opened, stages=stages)
     finally:
         opened.close()

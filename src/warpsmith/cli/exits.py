@@ -31,10 +31,15 @@ MEANINGS = {
     INTERRUPTED: "interrupted; the message says how to go on",
 }
 
+
+class Interrupted(Exception):
+    """A run was stopped by Ctrl-C, and everything was put in order; the message says how to go on."""
+
+
 # The first kind that fits decides.
 CODES: tuple[tuple[type[BaseException], int], ...] = (
-    (KeyboardInterrupt, INTERRUPTED),
-    (click.Abort, INTERRUPTED),
+    (Interrupted, INTERRUPTED),
+    (click.Abort, INTERRUPTED),  # what click makes of KeyboardInterrupt
     (click.ClickException, USAGE),
     (UsageError, USAGE),
     (JournalError, USAGE),
@@ -79,7 +84,3 @@ def message(error: BaseException, code: int, traced: bool) -> str:
         hint = "" if traced else " Run the same command with --traceback to see where."
         return f"internal error: {type(error).__name__}: {error}.{hint}"
     return f"error: {error}"
-
-
-class Interrupted(KeyboardInterrupt):
-    """A run was stopped by Ctrl-C after everything was put in order; the message says how to go on."""

@@ -60,12 +60,12 @@ class LiveTable(Notes):
     def __init__(self, budget: Budget, console: Console):
         super().__init__(budget)
         self.console = console
-        self.live = Live(
-            console=console, get_renderable=self._moving, refresh_per_second=8, transient=True
-        )
         self.candidate: Candidate | None = None
         self.doing, self.count, self.modelled = "", 0, True
         self.before_seconds, self.begin = 0.0, time.monotonic()
+        self.live = Live(
+            console=console, get_renderable=self._moving, refresh_per_second=8, transient=True
+        )
 
     def __enter__(self) -> LiveTable:
         return self
