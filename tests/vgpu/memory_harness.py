@@ -102,7 +102,7 @@ def library() -> ctypes.CDLL:
     (folder / "shim.c").write_text(SHIM)
     sources = [RUNTIME / f"{name}.c" for name in ("memory", "count", "atomic", "copy")]
     flags = ["-O2", "-ftree-vectorize", "-march=native", "-ffp-contract=off", "-fno-strict-aliasing",
-             "-fwrapv", "-shared", "-fPIC", f"-I{RUNTIME}"]  # fmt: skip
+             "-fwrapv", "-shared", "-fPIC", "-Wl,-Bsymbolic", f"-I{RUNTIME}"]  # fmt: skip
     target = folder / "memory.so"
     subprocess.run(
         [compiler, *flags, *sources, folder / "shim.c", RUNTIME / "rare.c", "-lm", "-o", target],
