@@ -1,0 +1,3 @@
+// assert is built into the compiler.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once

@@ -1,0 +1,3 @@
+// printf is built into the compiler.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once

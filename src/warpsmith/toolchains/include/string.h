@@ -1,0 +1,3 @@
+// memcpy and memset are built into the compiler.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
