@@ -7,6 +7,7 @@ import hashlib
 
 from warpsmith.errors import UnsupportedInstruction
 
+from .fixed import LANES, Constants, FixedLanes, Known, definitions
 from .isa import registry
 from .program import (
     ADDRESS_32,
@@ -18,49 +19,11 @@ from .program import (
     SPECIALS,
     Access,
     Op,
-    Relocation,
 )
 from .ptx import ir
 
 HEAD_BYTES = 64
-LANES = 32
 FUNCTION_BASE = 0x7E00_0000_0000_0000  # addresses of functions: numbers no pointer has
-
-
-class Constants:
-    """The part of a warp that does not change: constants and special registers, as lane arrays."""
-
-    def __init__(self) -> None:
-        self.image = bytearray()
-        self.offsets: dict[tuple[int, int], int] = {}
-        self.specials: dict[str, int] = {}
-        self.relocations: list[Relocation] = []
-        self.symbols: dict[tuple[str, int], int] = {}
-
-    def lanes(self, bits: int, value: int) -> int:
-        """Offset of 32 equal lanes of `value`."""
-        value &= (1 << bits) - 1
-        if (bits, value) not in self.offsets:
-            self.offsets[bits, value] = self._append(value.to_bytes(bits // 8, "little"))
-        return self.offsets[bits, value]
-
-    def special(self, name: str) -> int:
-        if name not in self.specials:
-            self.specials[name] = self._append(bytes(4))
-        return self.specials[name]
-
-    def symbol(self, name: str, addend: int) -> int:
-        """Offset of 32 lanes that hold the address of a module variable."""
-        if (name, addend) not in self.symbols:
-            self.symbols[name, addend] = offset = self._append(bytes(8))
-            self.relocations.append(Relocation(offset, name, addend))
-        return self.symbols[name, addend]
-
-    def _append(self, lane: bytes) -> int:
-        offset = len(self.image)
-        self.image += lane * LANES
-        self.image += bytes(-len(self.image) % 64)
-        return offset
 
 
 class SharedLayout:
@@ -138,6 +101,8 @@ class Emitter:
         self.shared, self.ops, self.handlers, self.functions = shared, ops, handlers, functions
         self.frame = Frame(function)
         self.spin = False  # the branch being emitted closes a loop that may wait
+        self.definitions = definitions(function)
+        self.known: dict[str, Known] = {}  # registers whose value never changes
         self.kernel_parameters: dict[str, int] = {}
         offset = 0
         for parameter in function.parameters if function.entry else ():
@@ -171,8 +136,45 @@ class Emitter:
         """Offset of a fresh register."""
         return self.frame.take(bits // 8)
 
+    def never_changes(self, ins: ir.Instruction, target: ir.Operand, value: Known) -> bool:
+        """Note that `ins` gives its target a value that is the same all through the kernel, so that no
+        op is needed for it. False when the target is written elsewhere too, or under a guard."""
+        if not isinstance(target, ir.Register) or ins.guard or target.bits == 1:
+            return False
+        if self.definitions.get(target.name) != 1:
+            return False
+        self.known[target.name] = value
+        return True
+
+    def known_value(self, item: ir.Operand) -> Known | None:
+        """What an operand always is: an immediate, or the offset of constant lanes."""
+        if isinstance(item, ir.Register):
+            return self.known.get(item.name)
+        if isinstance(item, ir.Immediate):
+            return item
+        if isinstance(item, ir.Special) and (name := item.name[1:]) in SPECIALS:
+            return FixedLanes(self.constants.special(name), 32)
+        return None
+
+    def in_register(self, ins: ir.Instruction, item: ir.Register) -> int:
+        """Offset of the register in the frame, for handlers that take no constant lanes."""
+        if item.name in self.known:
+            from .handlers import alu_handler
+
+            copy = ir.Register(f"{item.name}@copy{len(self.ops)}", item.type)
+            alu_handler(self, ins, [copy], [item], lambda args: args[0])
+            return self.frame.register(copy)
+        return self.frame.register(item)
+
     def data(self, ins: ir.Instruction, item: ir.Operand, bits: int, kinds: list[int]) -> int:
         """Offset of a data operand's lanes for a runtime handler; appends 0 (regs) or 1 (fixed)."""
+        known = self.known_value(item)
+        if isinstance(known, FixedLanes):
+            kinds.append(1)
+            return known.offset
+        if known is not None:
+            bits = item.lane_bits if isinstance(item, ir.Register) else bits
+            item = known
         if isinstance(item, ir.Register):
             kinds.append(0)
             return self.frame.register(item)
@@ -182,8 +184,6 @@ class Emitter:
         kinds.append(1)
         if isinstance(item, ir.Immediate):
             return self.constants.lanes(bits, immediate_bits(item, bits))
-        if isinstance(item, ir.Special) and (name := item.name[1:]) in SPECIALS:
-            return self.constants.special(name)
         raise registry.unsupported(ins, f"operand {item} here")
 
     def address(self, ins: ir.Instruction, item: ir.Operand) -> tuple[int, int, int]:
@@ -191,6 +191,15 @@ class Emitter:
         if not isinstance(item, ir.Address):
             raise registry.unsupported(ins, "an address was expected")
         base = item.base
+        known = self.known_value(base)
+        if isinstance(known, FixedLanes):
+            return (
+                known.offset,
+                ADDRESS_FIXED | (ADDRESS_32 if known.bits == 32 else 0),
+                item.offset,
+            )
+        if known is not None:
+            base = known
         if isinstance(base, ir.Register):
             flags = ADDRESS_32 if base.bits == 32 else 0
             return self.frame.register(base), flags, item.offset

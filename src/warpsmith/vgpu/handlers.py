@@ -6,9 +6,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
+from .fixed import FixedLanes
 from .isa import registry
 from .isa.memory import items_of, move_special, move_symbol
-from .program import SPECIALS
 from .ptx import ir
 
 if TYPE_CHECKING:
@@ -74,6 +74,10 @@ def _special_move(e: Emitter, ins: ir.Instruction) -> bool:
     target, source = ins.operands
     if not isinstance(target, ir.Register):
         return False
+    known = e.known_value(source)
+    same_width = not isinstance(known, FixedLanes) or known.bits == target.lane_bits
+    if known is not None and same_width and e.never_changes(ins, target, known):
+        return True
     if isinstance(source, ir.Special):
         return move_special(e, ins, target, source.name[1:])
     if isinstance(source, ir.Symbol):
@@ -120,6 +124,12 @@ def _argument(operands: _Operands, i: int, item: ir.Operand, literal: bool) -> s
     e, ins = operands.e, operands.ins
     if isinstance(item, ir.Negated):
         return f"(uint32_t)({_argument(operands, i, item.operand, literal)} ^ 1u)"
+    known = e.known_value(item)
+    if isinstance(known, FixedLanes):
+        pointer = operands.pointer(known.offset, known.bits, fixed=True)
+        return operands.declare(f"const uint{known.bits}_t *const ", f"s{i}", pointer) + "[l]"
+    if known is not None:
+        item = known
     if isinstance(item, ir.Register):
         bits = item.lane_bits
         pointer = operands.pointer(e.frame.register(item), bits, fixed=False)
@@ -129,9 +139,6 @@ def _argument(operands: _Operands, i: int, item: ir.Operand, literal: bool) -> s
         if literal:
             return str(value)
         return operands.declare("const uint64_t ", f"s{i}", operands.small(value))
-    if isinstance(item, ir.Special) and (name := item.name[1:]) in SPECIALS:
-        pointer = operands.pointer(e.constants.special(name), 32, fixed=True)
-        return operands.declare("const uint32_t *const ", f"s{i}", pointer) + "[l]"
     if isinstance(item, ir.Symbol) and item.name in e.shared.offsets:
         value = e.shared.offsets[item.name] + item.offset
         return operands.declare("const uint64_t ", f"s{i}", operands.small(value))

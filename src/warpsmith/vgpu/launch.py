@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import ctypes
+import itertools
 import struct
 import threading
 import time
@@ -261,6 +262,7 @@ class _Launch:
         self.module, self.loaded, self.shape, self.memory = module, loaded, shape, memory
         self.count = count
         self.params = ctypes.create_string_buffer(params + bytes(16))
+        self.fixed = loaded.with_parameters(params)
         self.table = None
         if memory is not None:
             self.table = loaded.variables.joined(memory).table(count)
@@ -277,7 +279,7 @@ class _Launch:
             local_bytes=program.local_bytes, frame_local_bytes=program.frame_local_bytes,
             dynamic_shared_bytes=shape.dynamic_bytes, shared_bytes=shape.shared_bytes,
             params=ctypes.addressof(self.params), param_bytes=param_bytes,
-            fixed_image=self.loaded.fixed.ctypes.data, counting=int(self.count),
+            fixed_image=self.fixed.ctypes.data, counting=int(self.count),
             heap=variables.heap.ctypes.data, heap_bytes=variables.heap.nbytes,
             heap_used=variables.heap_used.ctypes.data,
         )  # fmt: skip
@@ -295,7 +297,7 @@ class _Launch:
         workers = 1 if record.cooperative else max(1, min(workers, blocks // ranks))
         record.parallel = int(workers > 1)
         bounds = [ranks * (blocks // ranks * i // workers) for i in range(workers + 1)]
-        parts = [_Worker(record, first, last) for first, last in zip(bounds, bounds[1:])]
+        parts = [_Worker(record, first, last) for first, last in itertools.pairwise(bounds)]
         started = time.perf_counter()
         if workers == 1:
             parts[0].run()

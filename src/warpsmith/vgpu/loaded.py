@@ -32,6 +32,16 @@ class Loaded:
             lanes[:] = self.variables.address(item.symbol) + item.addend
         return fixed
 
+    def with_parameters(self, params: bytes) -> np.ndarray:
+        """The constants with the lanes of kernel parameters filled in, for one launch."""
+        fixed = self.fixed.copy()
+        for item, offset in self.program.parameter_lanes.items():
+            raw = params[item.param_offset : item.param_offset + item.bytes]
+            value = int.from_bytes(raw, "little", signed=item.is_signed)
+            lane = (value & (1 << 8 * item.reg_bytes) - 1).to_bytes(item.reg_bytes, "little")
+            fixed[offset : offset + 32 * item.reg_bytes] = np.frombuffer(lane * 32, np.uint8)
+        return fixed
+
     def _accesses(self) -> np.ndarray:
         found = [op.access for op in self.program.ops if op.access]
         rows = np.zeros(max(1, len(found)), layout.ACCESS)

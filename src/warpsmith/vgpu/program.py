@@ -65,6 +65,16 @@ class Relocation:
     addend: int
 
 
+@dataclass(frozen=True, slots=True)
+class ParameterLanes:
+    """32 equal lanes of `reg_bytes` that hold a kernel parameter, extended from `bytes`."""
+
+    param_offset: int
+    bytes: int
+    reg_bytes: int
+    is_signed: bool
+
+
 @dataclass(slots=True)
 class Program:
     """What one kernel needs to run; everything here can be pickled."""
@@ -77,6 +87,7 @@ class Program:
     block_count: int
     fixed_image: bytes
     relocations: list[Relocation]
+    parameter_lanes: dict[ParameterLanes, int]  # -> fixed offset
     special_offsets: dict[str, int]
     frame_bytes: int
     stack_bytes: int

@@ -4,7 +4,8 @@
 from __future__ import annotations
 
 from . import analysis
-from .emit import FUNCTION_BASE, Constants, Emitter, SharedLayout
+from .emit import FUNCTION_BASE, Emitter, SharedLayout
+from .fixed import Constants
 from .handlers import emit_alu, emit_collective
 from .isa import load_rules, registry
 from .program import Op, Program
@@ -51,7 +52,7 @@ class _Translation:
             locals_ += _RECURSION_LOCAL_BYTES
         return Program(
             self.kernel, self.ops, self.handlers, self.instructions, self.instruction_blocks,
-            self.block_count, bytes(self.constants.image), self.constants.relocations,
+            self.block_count, bytes(self.constants.image), self.constants.relocations, self.constants.parameters,
             self.constants.specials, entry.frame.size,
             entry.frame.size + (_CALL_STACK_BYTES if calls else 0), entry.frame.local_bytes,
             locals_, self.shared.size, self.shared.dynamic_offset, entry.param_bytes,

@@ -71,5 +71,5 @@ def _call_pointer(
     ]  # fmt: skip
     here = e.frame.parameters
     sources = (tuple(here[p] for p in parameters), tuple(here[r] for r in results))
-    e.op(ins, "vg_op_call_pointer", [e.frame.register(target)],
+    e.op(ins, "vg_op_call_pointer", [e.in_register(ins, target)],
          more=[("pointers", tuple(fitting), *sources)])  # fmt: skip

@@ -43,7 +43,7 @@ def brx(e: Emitter, ins: ir.Instruction) -> None:
     targets = e.function.branch_targets.get(table.name)
     if targets is None:
         raise unsupported(ins, f"no .branchtargets {table.name!r}")
-    e.op(ins, "vg_op_brx", [e.frame.register(index)], more=[len(targets), *targets])
+    e.op(ins, "vg_op_brx", [e.in_register(ins, index)], more=[len(targets), *targets])
 
 
 @runtime("exit")

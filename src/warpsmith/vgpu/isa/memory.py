@@ -5,7 +5,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ..program import SINK, SPECIALS
+from ..fixed import FixedLanes
+from ..program import SINK, SPECIALS, ParameterLanes
 from ..ptx import ir
 from .registry import runtime, unsupported
 
@@ -58,6 +59,8 @@ def load(e: Emitter, ins: ir.Instruction) -> None:
         base = address.base
         if isinstance(base, ir.Symbol) and base.name in e.kernel_parameters:
             offset = e.kernel_parameters[base.name] + address.offset
+            if _known_parameter(e, ins, target, offset):
+                return
             e.op(ins, "vg_op_load_param", data,
                  access=e.access(space, ins.types[-1], items, offset))  # fmt: skip
             return
@@ -67,6 +70,17 @@ def load(e: Emitter, ins: ir.Instruction) -> None:
     lanes, flags, offset = e.address(ins, address)
     e.op(ins, "vg_op_load", data, aux=lanes, flags=flags,
          access=e.access(space, ins.types[-1], items, offset))  # fmt: skip
+
+
+def _known_parameter(e: Emitter, ins: ir.Instruction, target: ir.Operand, offset: int) -> bool:
+    """A parameter is the same for all threads: its lanes can be filled once per launch."""
+    if not isinstance(target, ir.Register) or e.definitions.get(target.name) != 1:
+        return False
+    type_name, width = ins.types[-1], target.lane_bits
+    lanes = ParameterLanes(offset, ir.TYPE_BITS[type_name] // 8, width // 8, type_name[0] == "s")
+    return width <= 64 and e.never_changes(
+        ins, target, FixedLanes(e.constants.parameter(lanes), width)
+    )
 
 
 @runtime("st")
@@ -199,6 +213,9 @@ def cvta(e: Emitter, ins: ir.Instruction) -> None:
     target, source = ins.operands
     if not isinstance(target, ir.Register):
         raise unsupported(ins, "the result must be a register")
+    if space_of(ins) in (SPACES["global"], SPACES["const"], SPACES["param"]):
+        _same_address(e, ins, target, source)
+        return
     kinds: list[int] = [0]
     if isinstance(source, ir.Symbol):
         lanes, fixed = e.symbol_lanes(ins, source.name)
@@ -211,6 +228,18 @@ def cvta(e: Emitter, ins: ir.Instruction) -> None:
         source_bytes = source.lane_bits // 8 if isinstance(source, ir.Register) else 8
     a = [e.frame.register(target), lanes, target.lane_bits // 8, source_bytes]
     e.op(ins, "vg_op_cvta", a, kinds=bits(kinds), imm=space_of(ins), aux=int(ins.has("to")))
+
+
+def _same_address(e: Emitter, ins: ir.Instruction, target: ir.Register, source) -> None:
+    """Global, const and param addresses are generic addresses already."""
+    from ..handlers import alu_handler
+
+    if isinstance(source, ir.Symbol):
+        move_symbol(e, ins, target, source)
+        return
+    known = e.known_value(source)
+    if known is None or not e.never_changes(ins, target, known):
+        alu_handler(e, ins, [target], [source], lambda args: f"(uint64_t)({args[0]})")
 
 
 @runtime("isspacep")
@@ -232,7 +261,9 @@ def createpolicy(e: Emitter, ins: ir.Instruction) -> None:
 def move_constant(e: Emitter, ins: ir.Instruction, target: ir.Register, value: int) -> None:
     from ..handlers import alu_handler
 
-    alu_handler(e, ins, [target], [ir.Immediate(value)], lambda args: args[0])
+    item = ir.Immediate(value)
+    if not e.never_changes(ins, target, item):
+        alu_handler(e, ins, [target], [item], lambda args: args[0])
 
 
 CLOCKS = {"clock": 0, "clock64": 0, "globaltimer": 0, "clock_hi": 32, "globaltimer_lo": 0,
@@ -267,7 +298,9 @@ def move_symbol(e: Emitter, ins: ir.Instruction, target: ir.Register, source: ir
         return
     variable = e.module.variables.get(name)
     if variable is not None and variable.space in ("global", "const"):
-        copy_lanes(e, ins, target, e.constants.symbol(name, offset), 64)
+        lanes = FixedLanes(e.constants.symbol(name, offset), 64)
+        if not e.never_changes(ins, target, lanes):
+            copy_lanes(e, ins, target, lanes.offset, 64)
         return
     if (number := e.function_address(name)) is not None:
         move_constant(e, ins, target, number)
