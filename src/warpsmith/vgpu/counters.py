@@ -198,13 +198,9 @@ _FLOPS = {
 }  # fmt: skip
 
 
-_SASS_OPERATIONS = {letter + verb for letter in "fdh" for verb in ("add", "mul", "fma")}
-
-
 def _sass_name(operation: str) -> str:
-    if operation in _SASS_OPERATIONS:
-        return f"smsp__sass_thread_inst_executed_op_{operation}_pred_on.sum"
-    return f"thread_operations_{operation}"
+    """Nsight Compute's name; packed operations ("hfma2", "ffma2") continue its pattern."""
+    return f"smsp__sass_thread_inst_executed_op_{operation}_pred_on.sum"
 
 
 def _join(one: Any, two: Any) -> Any:

@@ -62,22 +62,19 @@ static uint32_t distinct(const uint64_t *key, uint32_t mask, int shift) {
   return (uint32_t)__builtin_popcountll(used);
 }
 
-/* Lanes whose address an earlier lane has. */
-static uint32_t repeats(const VgReach *r) {
-  return (uint32_t)__builtin_popcount(r->mask) - distinct(r->at, r->mask, 0);
-}
-
-/* The most lanes that share one address. */
-static uint32_t crowd(const VgReach *r) {
-  uint32_t most = 0;
-  for (uint32_t left = r->mask; left;) {
-    uint32_t same = 0, first = (uint32_t)__builtin_ctz(left);
-    VG_EACH(l, left) same |= (uint32_t)(r->at[l] == r->at[first]) << l;
-    uint32_t lanes = (uint32_t)__builtin_popcount(same);
-    most = lanes > most ? lanes : most;
-    left &= ~same;
+/* Different addresses of an atomic's lanes; `most`: the lanes that share the busiest one. */
+static uint32_t crowds(const VgReach *r, uint32_t *most) {
+  uint64_t slot[64], used = 0;
+  uint32_t lanes[64], busiest = 0;
+  VG_EACH(l, r->mask) {
+    uint32_t h = (uint32_t)(r->at[l] * 0x9e3779b97f4a7c15ull >> 58);
+    while (used >> h & 1 && slot[h] != r->at[l]) h = (h + 1) & 63;
+    lanes[h] = used >> h & 1 ? lanes[h] + 1 : 1;
+    busiest = lanes[h] > busiest ? lanes[h] : busiest;
+    used |= 1ull << h, slot[h] = r->at[l];
   }
-  return most;
+  *most = busiest;
+  return (uint32_t)__builtin_popcountll(used);
 }
 
 /* --------------------------------------------------------------------------- shared memory */
@@ -96,21 +93,37 @@ static uint32_t put(Banks *banks, uint32_t word) {
   return banks->count[bank] = n + 1;
 }
 
+/* Does no bank hold two different words? The common case, and cheap to see. */
+static int no_conflict(const VgReach *r, uint32_t lanes, uint32_t words) {
+  uint32_t used = 0, held[BANKS];
+  VG_EACH(l, lanes) for (uint32_t i = 0; i < words; i++) {
+    uint32_t word = (uint32_t)(r->at[l] / 4 + i), bank = word % BANKS;
+    if (used >> bank & 1 && held[bank] != word) return 0;
+    used |= 1u << bank, held[bank] = word;
+  }
+  return 1;
+}
+
+static void count_pass(VgSite *row, const VgReach *r, uint32_t lanes, uint32_t words) {
+  Banks banks;
+  uint32_t deepest = 0, total = 0;
+  memset(banks.count, 0, sizeof banks.count);
+  VG_EACH(l, lanes) for (uint32_t i = 0; i < words; i++) {
+    uint32_t depth = put(&banks, (uint32_t)(r->at[l] / 4 + i));
+    deepest = depth > deepest ? depth : deepest;
+    total += depth > 0;
+  }
+  row->wavefronts += deepest;
+  row->wavefronts_ideal += (total + BANKS - 1) / BANKS;
+}
+
 void vg_count_shared(VgSite *row, const VgReach *r, uint32_t lanes_per_pass) {
   uint32_t words = r->width <= 4 ? 1 : r->width / 4;
   for (uint32_t start = 0; start < VG_LANES; start += lanes_per_pass) {
-    uint32_t some = lanes_per_pass == 32 ? r->mask : r->mask & (((1u << lanes_per_pass) - 1) << start);
-    if (!some) continue;
-    Banks banks;
-    uint32_t deepest = 0, total = 0;
-    memset(banks.count, 0, sizeof banks.count);
-    VG_EACH(l, some) for (uint32_t i = 0; i < words; i++) {
-      uint32_t depth = put(&banks, (uint32_t)(r->at[l] / 4 + i));
-      deepest = depth > deepest ? depth : deepest;
-      total += depth > 0;
-    }
-    row->wavefronts += deepest;
-    row->wavefronts_ideal += (total + BANKS - 1) / BANKS;
+    uint32_t all = lanes_per_pass == 32 ? VG_FULL : ((1u << lanes_per_pass) - 1) << start;
+    if (!(r->mask & all)) continue;
+    if (no_conflict(r, r->mask & all, words)) row->wavefronts++, row->wavefronts_ideal++;
+    else count_pass(row, r, r->mask & all, words);
   }
 }
 
@@ -175,15 +188,27 @@ void vg_count_span(VgWarp *w, uint32_t site, const VgAllocation *allocation, uin
   see(w->worker->launch, allocation, first, bytes, is_store);
 }
 
+void vg_count_broadcast(VgWarp *w, uint32_t site, uint8_t space, uint64_t address, uint32_t width) {
+  VgSite *row = &w->worker->sites[site];
+  uint32_t passes = width <= 4 ? 1 : width / 4;
+  row->requests++, row->threads += VG_LANES, row->bytes += VG_LANES * width;
+  if (space == VG_SHARED) {
+    row->wavefronts += passes, row->wavefronts_ideal += passes;
+    return;
+  }
+  row->sectors++, row->sectors_ideal++;
+  see(w->worker->launch, vg_row(w->worker, site), address, width, 0);
+}
+
 void vg_count_atomic(VgWarp *w, uint32_t site, const VgReach *r) {
   VgSite *row = count_lanes(w, site, r);
-  uint32_t conflicts = repeats(r);
-  row->wavefronts_ideal++, row->conflicts += conflicts;
+  uint32_t most, kinds = crowds(r, &most);
+  row->wavefronts_ideal++, row->conflicts += (uint32_t)__builtin_popcount(r->mask) - kinds;
   if (r->space == VG_SHARED) {
     row->wavefronts += atomic_passes(r);
     return;
   }
-  row->wavefronts += conflicts ? crowd(r) : 1;
+  row->wavefronts += most;
   count_global(w, site, row, r);
   see_lanes(w, site, r, 0);
 }

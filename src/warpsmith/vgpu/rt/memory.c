@@ -288,11 +288,11 @@ static inline uint64_t span(VgWarp *w, const VgAccess *a, uint32_t mask, const u
   return at_once(w, a, address[0], VG_LANES * width, width);
 }
 
-/* One address for a whole warp; counted launches go the long way. */
+/* One address for a whole warp. */
 static inline uint64_t broadcast(VgWarp *w, const VgAccess *a, uint32_t mask,
                                  const uint64_t *address, uint64_t width) {
   if (mask != VG_FULL || a->bytes != 4 || a->reg_bytes != 4) return 0;
-  if (w->worker->launch->counting || !alike(address)) return 0;
+  if (!alike(address)) return 0;
   return at_once(w, a, address[0], width, width);
 }
 
@@ -443,6 +443,7 @@ int vg_load(VgWarp *w, const VgAccess *a, uint32_t mask, const uint64_t *address
   }
   uint64_t one = broadcast(w, a, mask, address, width);
   if (!one) return in_parts(w, a, mask, address, destination, load_part);
+  if (w->worker->launch->counting) vg_count_broadcast(w, a->site, a->space, one, (uint32_t)width);
   for (uint32_t i = 0; i < a->count; i++) splat(((const uint32_t *)(uintptr_t)one)[i], destination[i]);
   return 0;
 }

@@ -40,6 +40,7 @@ const VgAllocation *vg_row(VgWorker *worker, uint32_t site);
 void vg_count(VgWarp *w, uint32_t site, const VgReach *r);
 void vg_count_span(VgWarp *w, uint32_t site, const VgAllocation *row, uint64_t first, uint64_t bytes,
                    uint32_t lanes, int is_store);
+void vg_count_broadcast(VgWarp *w, uint32_t site, uint8_t space, uint64_t address, uint32_t width);
 void vg_count_atomic(VgWarp *w, uint32_t site, const VgReach *r);
 void vg_count_shared(VgSite *row, const VgReach *r, uint32_t lanes_per_pass);
 
