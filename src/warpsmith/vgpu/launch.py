@@ -17,7 +17,7 @@ import numpy as np
 from warpsmith.errors import LaunchError, UnknownName
 
 from . import build, layout
-from .counters import Counters
+from .counters import Counters, collect
 from .faults import Fault, Place, describe
 from .loaded import Loaded
 from .memory import Memory
@@ -328,10 +328,6 @@ class _Launch:
         return Place(file, source.line if source else 0, ins.line)
 
     def _counters(self, parts: list[_Worker]) -> Counters:
-        try:
-            from .counters import collect
-        except ImportError:
-            return Counters()
 
         program = self.loaded.program
         sites = sum(p.sites.view(np.uint64).reshape(-1, 9) for p in parts)

@@ -18,12 +18,6 @@ static inline const uint64_t *addresses(const VgOp *o, VgWarp *w, uint32_t offse
   return w->address;
 }
 
-static inline uint32_t active(const VgOp *o, VgWarp *w) {
-  uint32_t mask = vg_mask(o, w);
-  if (o->flags & VG_COUNTED) w->worker->sites[o->site].threads += (uint64_t)__builtin_popcount(mask);
-  return mask;
-}
-
 const VgOp *vg_op_load(const VgOp *o, VgWarp *w) {
   uint32_t mask = vg_mask(o, w);
   if (!mask) return o + 1;
@@ -68,7 +62,7 @@ const VgOp *vg_op_atomic_vector(const VgOp *o, VgWarp *w) {
 /* cp.async: a[0] shared address (flags say how wide), a[1] global address (64 bits), a[2] source
  * size, a[3] ignore-source. */
 const VgOp *vg_op_async_copy(const VgOp *o, VgWarp *w) {
-  uint32_t mask = active(o, w);
+  uint32_t mask = vg_active(o, w);
   if (!mask) return o + 1;
   const uint64_t *shared = addresses(o, w, o->a[0]);
   uint64_t moved[VG_LANES];
@@ -89,13 +83,13 @@ const VgOp *vg_op_async_copy(const VgOp *o, VgWarp *w) {
 }
 
 const VgOp *vg_op_async_commit(const VgOp *o, VgWarp *w) {
-  uint32_t mask = vg_mask(o, w);
+  uint32_t mask = vg_active(o, w);
   if (mask) vg_async_commit(w, mask);
   return o + 1;
 }
 
 const VgOp *vg_op_async_wait(const VgOp *o, VgWarp *w) {
-  uint32_t mask = vg_mask(o, w);
+  uint32_t mask = vg_active(o, w);
   if (!mask) return o + 1;
   if (o->imm == UINT32_MAX) vg_async_wait_all(w, mask);
   else vg_async_wait_group(w, mask, (uint32_t)o->imm);
@@ -122,7 +116,7 @@ static void spread(void *lanes, uint32_t mask, uint32_t bytes, uint64_t value) {
 
 /* ld.param of the kernel's own parameters at a constant offset: the same for all lanes. */
 const VgOp *vg_op_load_param(const VgOp *o, VgWarp *w) {
-  uint32_t mask = vg_mask(o, w);
+  uint32_t mask = vg_active(o, w);
   const VgAccess *a = o->access;
   for (int i = 0; i < a->count && mask; i++) {
     void *lanes = operand(o, w, i);
@@ -135,7 +129,7 @@ const VgOp *vg_op_load_param(const VgOp *o, VgWarp *w) {
 /* ld.param / st.param of a call's parameters: per lane, in the frame at offset aux, a->flags * 256 +
  * a->type bytes … kept in the op: lane l at aux + l * imm2. */
 const VgOp *vg_op_load_frame(const VgOp *o, VgWarp *w) {
-  uint32_t mask = vg_mask(o, w);
+  uint32_t mask = vg_active(o, w);
   const VgAccess *a = o->access;
   const char *base = w->regs + o->aux + a->offset;
   for (int i = 0; i < a->count && mask; i++) {
@@ -149,7 +143,7 @@ const VgOp *vg_op_load_frame(const VgOp *o, VgWarp *w) {
 }
 
 const VgOp *vg_op_store_frame(const VgOp *o, VgWarp *w) {
-  uint32_t mask = vg_mask(o, w);
+  uint32_t mask = vg_active(o, w);
   const VgAccess *a = o->access;
   char *base = w->regs + o->aux + a->offset;
   for (int i = 0; i < a->count && mask; i++) {
@@ -167,13 +161,13 @@ enum { BASE_PARAMS, BASE_LOCAL_FRAME };
 const VgOp *vg_op_address(const VgOp *o, VgWarp *w) {
   uint64_t base = o->a[1] == BASE_PARAMS ? (uint64_t)(uintptr_t)w->worker->launch->params
                                          : ((const VgFrame *)w->regs)->local;
-  spread(w->regs + o->a[0], vg_mask(o, w), o->a[2], base + o->imm);
+  spread(w->regs + o->a[0], vg_active(o, w), o->a[2], base + o->imm);
   return o + 1;
 }
 
 /* cvta: a[0] destination, a[1] source, a[2] bytes of a lane, aux 1: to the space; imm: the space. */
 const VgOp *vg_op_cvta(const VgOp *o, VgWarp *w) {
-  uint32_t mask = vg_mask(o, w);
+  uint32_t mask = vg_active(o, w);
   const char *from = operand(o, w, 1);
   char *to = operand(o, w, 0);
   for (int l = 0; l < VG_LANES; l++) {
@@ -191,7 +185,7 @@ const VgOp *vg_op_cvta(const VgOp *o, VgWarp *w) {
 
 /* isspacep: a[0] predicate, a[1] generic address. */
 const VgOp *vg_op_isspacep(const VgOp *o, VgWarp *w) {
-  uint32_t mask = vg_mask(o, w);
+  uint32_t mask = vg_active(o, w);
   const uint64_t *p = (const uint64_t *)operand(o, w, 1);
   uint32_t *d = (uint32_t *)operand(o, w, 0);
   uint64_t shared = (uint64_t)(uintptr_t)w->block->shared;
@@ -212,7 +206,7 @@ const VgOp *vg_op_isspacep(const VgOp *o, VgWarp *w) {
 
 /* %clock, %clock64, %globaltimer: warp instructions executed, one a nanosecond. aux: shift. */
 const VgOp *vg_op_clock(const VgOp *o, VgWarp *w) {
-  spread(w->regs + o->a[0], vg_mask(o, w), o->a[1], ++w->worker->clock >> o->aux);
+  spread(w->regs + o->a[0], vg_active(o, w), o->a[1], ++w->worker->clock >> o->aux);
   return o + 1;
 }
 

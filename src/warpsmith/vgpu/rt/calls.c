@@ -55,7 +55,7 @@ static const VgOp *enter_call(const VgOp *o, VgWarp *w, const uint32_t *call, ui
 }
 
 const VgOp *vg_op_call(const VgOp *o, VgWarp *w) {
-  uint32_t lanes = vg_mask(o, w);
+  uint32_t lanes = vg_active(o, w);
   if (!lanes) return o + 1;
   if (--w->breath == 0 && vg_budget(w, o)) return NULL;
   return enter_call(o, w, o->more, lanes);
@@ -64,7 +64,7 @@ const VgOp *vg_op_call(const VgOp *o, VgWarp *w) {
 /* call through a pointer: a[0] the 64-bit addresses; o->more: count, {function address low, high,
  * offset of its call description in o->more}…. Lanes with equal addresses go together. */
 const VgOp *vg_op_call_pointer(const VgOp *o, VgWarp *w) {
-  uint32_t lanes = vg_mask(o, w), same = 0;
+  uint32_t lanes = vg_active(o, w), same = 0;
   if (!lanes) return o + 1;
   const uint64_t *address = (const uint64_t *)(w->regs + o->a[0]);
   uint64_t wanted = address[__builtin_ctz(lanes)];
@@ -82,7 +82,7 @@ const VgOp *vg_op_call_pointer(const VgOp *o, VgWarp *w) {
 }
 
 const VgOp *vg_op_ret(const VgOp *o, VgWarp *w) {
-  uint32_t lanes = vg_mask(o, w), others = w->mask & ~lanes;
+  uint32_t lanes = vg_active(o, w), others = w->mask & ~lanes;
   if (!lanes) return o + 1;
   const VgFrame f = *frame(w->regs);
   if (others) w->group[w->groups++] = (VgGroup){o + 1, w->regs, others, w->depth, VG_READY, 0, ++w->ages};
@@ -170,7 +170,7 @@ static int print_one(VgWorker *k, const char *format, const char *buffer) {
 }
 
 const VgOp *vg_op_vprintf(const VgOp *o, VgWarp *w) {
-  uint32_t mask = vg_mask(o, w);
+  uint32_t mask = vg_active(o, w);
   for (int l = 0; l < VG_LANES; l++) {
     if (!(mask >> l & 1)) continue;
     const char *format = (const char *)(uintptr_t)parameter(o, w, 0, l, 8);
@@ -183,7 +183,7 @@ const VgOp *vg_op_vprintf(const VgOp *o, VgWarp *w) {
 
 /* __assertfail(message, file, line (4 bytes), function, char size) */
 const VgOp *vg_op_assertfail(const VgOp *o, VgWarp *w) {
-  uint32_t mask = vg_mask(o, w);
+  uint32_t mask = vg_active(o, w);
   if (!mask) return o + 1;
   int l = __builtin_ctz(mask);
   const char *message = (const char *)(uintptr_t)parameter(o, w, 0, l, 8);
@@ -197,7 +197,7 @@ const VgOp *vg_op_assertfail(const VgOp *o, VgWarp *w) {
 
 /* The device heap only grows: what free() gives back is not used again. */
 const VgOp *vg_op_malloc(const VgOp *o, VgWarp *w) {
-  uint32_t mask = vg_mask(o, w);
+  uint32_t mask = vg_active(o, w);
   const VgLaunch *L = w->worker->launch;
   for (int l = 0; l < VG_LANES; l++) {
     if (!(mask >> l & 1)) continue;

@@ -202,7 +202,6 @@ struct VgWarp {
   uint32_t depth;       /* call depth of the running group */
   uint32_t groups;      /* parked groups */
   int32_t quantum;      /* back edges left before the running group is parked */
-  int32_t quantum_full;
   uint32_t rotating;    /* the lowest-pc rule is off */
   uint32_t status;      /* VgStatus */
   uint32_t breath;      /* back edges left until the budgets are looked at */
@@ -307,6 +306,13 @@ static inline uint32_t vg_mask(const VgOp *o, const VgWarp *w) {
   if (!(o->flags & VG_GUARDED)) return w->mask;
   uint32_t bits = vg_bits((const uint32_t *)(w->regs + o->guard));
   return w->mask & ((o->flags & VG_NEGATED) ? ~bits : bits);
+}
+
+/* vg_mask, for handlers of instructions that nobody else counts. */
+static inline uint32_t vg_active(const VgOp *o, VgWarp *w) {
+  uint32_t mask = vg_mask(o, w);
+  if (o->flags & VG_COUNTED) w->worker->sites[o->site].threads += (uint64_t)__builtin_popcount(mask);
+  return mask;
 }
 
 /* Record the worker's first fault and stop it. `lanes` are the bad lanes; `site` the instruction;

@@ -1,0 +1,118 @@
+"""Waiting threads make progress, and those that never can are reported, soon."""
+# SPDX-License-Identifier: Apache-2.0
+
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parent))
+from compile import cuda_file
+from launching import Bench
+
+pytest.importorskip("cuda.bindings.nvrtc")
+pytestmark = pytest.mark.virtual
+SCHEDULES = ("default", "reverse", "random")
+
+
+@pytest.fixture(scope="module")
+def run():
+    return Bench(cuda_file("basics.cu"))
+
+
+@pytest.fixture(scope="module")
+def waits():
+    return Bench(cuda_file("waiting.cu"))
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES)
+def test_spin_lock_of_every_thread(run, schedule):
+    lock, counter = np.zeros(1, np.int32), np.zeros(1, np.int32)
+    run.right("spin_lock", (4,), (128,), lock, counter, 3, schedule=schedule)
+    assert counter[0] == 4 * 128 * 3
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES)
+def test_try_lock(run, schedule):
+    lock, counter = np.zeros(1, np.int32), np.zeros(1, np.int32)
+    run.right("try_lock", (2,), (96,), lock, counter, schedule=schedule)
+    assert counter[0] == 192
+
+
+def test_producer_and_consumer_warps(waits):
+    out = np.zeros(32, np.int32)
+    waits.right("producer_consumer", (1,), (64,), out, np.zeros(2, np.int32), np.zeros(32, np.int32))
+    assert list(out) == [sum(10 * i + t for i in range(8)) for t in range(32)]
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_look_back_scan(waits, workers):
+    blocks = 40
+    values, out = np.arange(blocks, dtype=np.int32), np.zeros(blocks, np.int32)
+    state = np.zeros(2 * blocks, np.int32)
+    waits.right("look_back", (blocks,), (32,), values, out, state, workers=workers)
+    assert np.array_equal(out, np.cumsum(values))
+
+
+def test_grid_barrier_needs_a_cooperative_launch(waits):
+    out, count = np.zeros(8 * 64, np.int32), np.zeros(8, np.int32)
+    waits.right("grid_barrier", (8,), (64,), out, count, cooperative=True)
+    assert (out == 7 * 8 // 2).all()
+    stuck = waits("grid_barrier", (8,), (64,), out, np.zeros(8, np.int32), max_instructions=10**7)
+    assert stuck.fault.kind == "step-budget"
+
+
+def test_lanes_of_one_warp_wait_for_each_other(waits):
+    out = np.zeros(32, np.int32)
+    waits.right("lane_relay", (1,), (32,), out, np.zeros(1, np.int32))
+    assert list(out) == list(range(32))
+
+
+def test_divergent_barrier_is_reported(run):
+    fault = run("divergent_barrier", (1,), (32,), np.zeros(32, np.int32)).fault
+    assert fault.kind == "divergent-barrier"
+    assert fault.source_line > 0
+
+
+def test_deadlock_names_each_warps_place(run):
+    started = time.process_time()
+    fault = run("deadlock", (1,), (64,), np.zeros(64, np.int32)).fault
+    assert time.process_time() - started < 2
+    assert fault.kind == "deadlock"
+    assert fault.source.startswith("kernel.cu:")
+    assert "barrier" in fault.message
+
+
+@pytest.mark.parametrize("kernel", ["forever", "forever_busy"])
+def test_endless_loops_meet_the_budget(run, kernel):
+    started = time.process_time()
+    fault = run(kernel, (1,), (64,), np.zeros(1, np.int32), max_instructions=10**8).fault
+    assert time.process_time() - started < 2
+    assert fault.kind == "step-budget"
+
+
+def test_endless_loop_meets_the_time_budget(run):
+    started = time.perf_counter()
+    fault = run("forever_busy", (1,), (64,), np.zeros(1, np.int32), max_seconds=0.2).fault
+    assert fault.kind == "step-budget"
+    assert time.perf_counter() - started < 5
+
+
+def test_assert_and_trap(run, waits):
+    fault = run("asserts", (1,), (64,), 40).fault
+    assert fault.kind == "assert"
+    assert "threadIdx.x < n" in fault.message
+    assert fault.thread == (40, 0, 0)
+    assert waits("traps", (1,), (32,), 3).fault.kind == "trap"
+
+
+def test_out_of_bounds_names_thread_and_element(run):
+    fault = run("out_of_bounds", (2,), (64,), np.zeros(100, np.float32), 100).fault
+    assert fault.kind == "out-of-bounds"
+    assert (fault.block, fault.thread) == ((1, 0, 0), (36, 0, 0))
+
+
+def test_endless_recursion_overflows_the_stack(waits):
+    assert waits("bottomless", (1,), (32,), np.zeros(32, np.int32)).fault.kind == "stack-overflow"
