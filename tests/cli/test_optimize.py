@@ -17,7 +17,7 @@ FAKE = ("optimize", "identity.py", "--device", "fake", "--proposer", "fake")
 
 
 def test_a_whole_run(warpsmith, folder):
-    code, out, err = warpsmith(*FAKE)
+    code, out, _ = warpsmith(*FAKE)
     run = folder / "runs" / "identity-fake-1"
     assert code == 0
     assert "Best: #3 right-10 (cuda): 10.0 µs, modelled" in out
@@ -98,7 +98,7 @@ def test_the_budget_counts_candidates_of_earlier_sessions(warpsmith, folder):
 
 def test_own_kernels_come_first_and_runs_are_numbered(warpsmith, folder):
     (folder / "right-5.py").write_text("def run(inputs, state):\n    return inputs[0]\n")
-    code, out, _ = warpsmith(*FAKE, "--kernel", "right-5.py", "--json")
+    _, out, _ = warpsmith(*FAKE, "--kernel", "right-5.py", "--json")
     data = json.loads(out)
     assert data["candidates"][0]["name"] == data["best"]["name"] == "right-5"
     warpsmith(*FAKE, "--quiet")

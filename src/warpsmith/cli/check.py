@@ -71,7 +71,9 @@ def _judge(
     loaded, candidate = load_task(task), load_candidate(kernel)
     opened = open_device(device, target)
     try:
-        stages: dict[str, Any] = dict(STAGES) if timed else {n: STAGES[n] for n in ("build", "verify")}
+        stages: dict[str, Any] = (
+            dict(STAGES) if timed else {n: STAGES[n] for n in ("build", "verify")}
+        )
         if cases is not None:
             stages["verify"] = partial(STAGES["verify"], hidden=cases)
         return judge(loaded, candidate, opened, stages=stages)

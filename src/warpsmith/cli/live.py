@@ -134,7 +134,7 @@ class LiveTable(Notes):
         row.add_row(
             ProgressBar(total=1.0, completed=min(used, 1.0), width=24),
             f"{self.count} of {self.budget.candidates} candidates",
-            f"{words.span(seconds)} of {words.span(self.budget.seconds)}",
+            f"{seconds:.0f} s of {words.span(self.budget.seconds)}",
             f"best {words.time(self.best.time_us)}" if self.best and self.best.time_us else "",
         )
         return row
