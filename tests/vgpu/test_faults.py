@@ -47,6 +47,15 @@ extern "C" __global__ void streams(const float* x, float* out) {
   asm volatile("cp.async.wait_all;");
   out[threadIdx.x] = tile[threadIdx.x];
 }
+extern "C" __global__ void starves(float* out) {
+  asm volatile("bar.sync 1, 64;");
+  out[threadIdx.x] = 1;
+}
+extern "C" __global__ void asserts(float* out, int n) {
+  if (threadIdx.x >= n) __trap();
+  out[threadIdx.x] = 1;
+}
+extern "C" __global__ void spins(volatile int* out) { while (*out == 0) {} }
 """
 
 
@@ -149,6 +158,23 @@ def test_a_fault_becomes_an_error():
     assert error.source == "kernel.cu:11"
     assert error.details["tensor"] == "x"
     assert "out-of-bounds in copies at kernel.cu:11: thread (40,0,0)" in str(error)
+
+
+def test_a_deadlock_says_who_waits_where():
+    found = fault("starves", 1, 32, out=floats(32))
+    assert found.kind == "deadlock"
+    assert "32 threads of warp 0 wait at barrier 1 (kernel.cu:38)" in found.message
+
+
+def test_a_trap():
+    found = fault("asserts", 1, 64, out=floats(64), n=40)
+    assert found.kind == "trap"
+    assert found.thread == (40, 0, 0)
+
+
+def test_an_endless_loop_meets_its_budget():
+    found = fault("spins", 1, 32, out=np.zeros(1, np.int32), options={"max_instructions": 100_000})
+    assert found.kind == "step-budget"
 
 
 def test_a_clean_kernel_has_no_fault():

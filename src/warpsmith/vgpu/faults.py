@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, Protocol
 
 from warpsmith.errors import FAULT_KINDS, KernelFault
@@ -81,7 +81,7 @@ def describe(
     """The runtime's record as a Fault. place_of: from an instruction number to its lines."""
     kind = FAULT_KINDS[raw.kind - 1]
     block, thread = _triple(raw.block), _triple(raw.thread)
-    found = _TELLERS.get(kind, _tell_other)(raw, memory, kind)
+    found = _TELLERS.get(kind, _tell_other)(raw, _Scene(memory, kind, place_of))
     who = f"thread {_xyz(thread)} of block {_xyz(block)}"
     others = bin(raw.lanes).count("1") - 1
     company = f" (and {others} more threads of its warp)" if others > 0 and found.by_thread else ""
@@ -89,6 +89,13 @@ def describe(
         kind, f"{who}{company} {found.text}", kernel, *place_of(raw.site), block, thread,
         found.address, found.tensor, found.index, details={"lanes": raw.lanes} | found.details,
     )  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class _Scene:
+    memory: Memory
+    kind: str
+    place_of: Callable[[int], Place]
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,10 +152,10 @@ def _side(raw: RawFault, begin: int, end: int) -> str:
 # ------------------------------------------------------------------------------- one per kind
 
 
-def _tell_bounds(raw: RawFault, memory: Memory, kind: str) -> _Found:
+def _tell_bounds(raw: RawFault, scene: _Scene) -> _Found:
     if _windowed(raw):
         return _tell_window(raw)
-    near = memory.lookup(raw.address) or memory.nearest(raw.address)
+    near = scene.memory.lookup(raw.address) or scene.memory.nearest(raw.address)
     if near is None or near.gap(raw.address) > NEAR_BYTES:
         hint = f", the nearest is {near.name!r}" if near else ""
         text = f"{_does(raw)} at address {raw.address:#x}, which is in no tensor{hint}"
@@ -181,7 +188,7 @@ def _signed(offset: int) -> int:
     return offset - (1 << 64) if offset >= 1 << 63 else offset
 
 
-def _tell_misaligned(raw: RawFault, memory: Memory, kind: str) -> _Found:
+def _tell_misaligned(raw: RawFault, scene: _Scene) -> _Found:
     cause = f"a vector access whose index is not a multiple of its {raw.bytes} bytes"
     if _windowed(raw):
         text = f"{_does(raw)} at {SPACES[raw.space]} offset {_signed(raw.address)}"
@@ -190,7 +197,7 @@ def _tell_misaligned(raw: RawFault, memory: Memory, kind: str) -> _Found:
             raw.address,
             SPACES[raw.space],
         )
-    near = memory.lookup(raw.address)
+    near = scene.memory.lookup(raw.address)
     text = f"{_does(raw)} at address {raw.address:#x}, not a multiple of {raw.bytes}"
     if near is None:
         return _Found(text + _because(cause), raw.address)
@@ -199,17 +206,17 @@ def _tell_misaligned(raw: RawFault, memory: Memory, kind: str) -> _Found:
     return _Found(text + _because(cause), raw.address, near.name, index)
 
 
-def _tell_null(raw: RawFault, memory: Memory, kind: str) -> _Found:
+def _tell_null(raw: RawFault, scene: _Scene) -> _Found:
     offset = _signed(raw.address)
     plus = f" {'plus' if offset > 0 else 'minus'} {abs(offset)} bytes" if offset else ""
     cause = "an argument that is missing, empty or in the wrong place"
     return _Found(f"{_does(raw)} through a null pointer{plus}" + _because(cause), raw.address)
 
 
-def _tell_illegal(raw: RawFault, memory: Memory, kind: str) -> _Found:
-    near = memory.lookup(raw.address)
+def _tell_illegal(raw: RawFault, scene: _Scene) -> _Found:
+    near = scene.memory.lookup(raw.address)
     if near is None or not raw.is_store:
-        return _tell_other(raw, memory, kind)
+        return _tell_other(raw, scene)
     index = _element(raw, near)
     text = f"{_does(raw)} at {near.name}[{index}], which is read-only"
     cause = "an input is written, or inputs and outputs are swapped"
@@ -233,15 +240,41 @@ _WORDS = {
 }
 
 
-def _tell_other(raw: RawFault, memory: Memory, kind: str) -> _Found:
-    text = bytes(raw.text).split(b"\0")[0].decode(errors="replace").strip()
+def _text(raw: RawFault) -> str:
+    return bytes(raw.text).split(b"\0")[0].decode(errors="replace").strip()
+
+
+def _tell_deadlock(raw: RawFault, scene: _Scene) -> _Found:
+    """The text has a line for each waiting group: warp:site:state:barrier:threads."""
+    waiting = []
+    for line in _text(raw).splitlines():
+        warp, site, state, barrier, threads = line.split(":")
+        what = f"barrier {barrier}" if state == "barrier" else f"a {state}"
+        at = _spot(scene.place_of(int(site)))
+        waiting.append(f"{threads} threads of warp {warp} wait at {what}{at}")
+    found = _tell_other(raw, scene)
+    listed = ": " + "; ".join(waiting[:4]) + ("; …" if len(waiting) > 4 else "") if waiting else ""
+    return replace(found, text=_WORDS["deadlock"] + listed, details={"waiting": tuple(waiting)})
+
+
+def _spot(place: Place) -> str:
+    if place.source_file:
+        return f" ({place.source_file}:{place.source_line})"
+    return f" (PTX line {place.ptx_line})" if place.ptx_line else ""
+
+
+def _tell_other(raw: RawFault, scene: _Scene) -> _Found:
+    text = _text(raw)
     more = f": {text.splitlines()[0]}" if text else ""
-    return _Found(_WORDS[kind] + more, by_thread=False, details={"text": text} if text else {})
+    return _Found(
+        _WORDS[scene.kind] + more, by_thread=False, details={"text": text} if text else {}
+    )
 
 
-_TELLERS: dict[str, Callable[[RawFault, Memory, str], _Found]] = {
+_TELLERS: dict[str, Callable[[RawFault, _Scene], _Found]] = {
     "out-of-bounds": _tell_bounds,
     "misaligned": _tell_misaligned,
     "null-pointer": _tell_null,
     "illegal-access": _tell_illegal,
+    "deadlock": _tell_deadlock,
 }

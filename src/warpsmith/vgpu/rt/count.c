@@ -197,7 +197,7 @@ void vg_count_broadcast(VgWarp *w, uint32_t site, uint8_t space, uint64_t addres
     return;
   }
   row->sectors++, row->sectors_ideal++;
-  see(w->worker->launch, vg_row(w->worker, site), address, width, 0);
+  if (space != VG_CONST) see(w->worker->launch, vg_row(w->worker, site), address, width, 0);
 }
 
 void vg_count_atomic(VgWarp *w, uint32_t site, const VgReach *r) {

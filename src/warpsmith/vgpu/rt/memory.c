@@ -277,7 +277,7 @@ static inline uint64_t at_once(VgWarp *w, const VgAccess *a, uint64_t first, uin
     uint64_t room = w->block->shared_bytes;
     return room < bytes || first > room - bytes ? 0 : (uint64_t)(uintptr_t)w->block->shared + first;
   }
-  if (a->space > VG_GLOBAL) return 0;
+  if (a->space == VG_LOCAL || a->space == VG_PARAM) return 0;
   return inside(vg_row(w->worker, a->site), first, bytes) ? first : 0;
 }
 
