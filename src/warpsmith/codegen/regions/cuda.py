@@ -41,7 +41,7 @@ from .writer import (
 class Kernel:
     """A written kernel: its text, its entry points and how the host launches it.
 
-    grid, block: Python text over the sizes' names. wide: name of the 64-bit twin, or "".
+    grid, block: Python text over the sizes' names. The kernel is a template over its index type.
     """
 
     name: str
@@ -242,17 +242,17 @@ def _group(text: str) -> str:
     return f"({text})" if " % " in text else text
 
 
-def parameter_list(arguments: list[Argument], size_type: str) -> str:
+def parameter_list(arguments: list[Argument]) -> str:
     """The parameters of a kernel, pointers restricted."""
     forms = {
         "load": "const {ctype}* __restrict__ {name}",
         "store": "{ctype}* __restrict__ {name}",
         "scalar": "{ctype} {name}",
-        "size": "{size} {name}",
-        "stride": "{size} {name}",
+        "size": "Index {name}",
+        "stride": "Index {name}",
     }
     return ", ".join(
-        forms[a.kind].format(ctype=CTYPES[a.dtype], name=a.name, size=size_type) for a in arguments
+        forms[a.kind].format(ctype=CTYPES[a.dtype], name=a.name) for a in arguments
     )
 
 
@@ -329,8 +329,7 @@ def pointwise(region: Region, name: str, rung: int, parameters: Mapping[str, Any
         vector=widest_vector(layout) if vector else 1,
         whole=len(layout.rows) == 1,
         inner=layout.rows[-1].size_name if layout.rows else "rows",
-        body_parameters=parameter_list(arguments, "Index"),
-        parameters=parameter_list(arguments, "long long"),
+        parameters=parameter_list(arguments),
         names=", ".join(a.name for a in arguments),
         coordinates=coordinates,
         declared=declared,
@@ -341,11 +340,17 @@ def pointwise(region: Region, name: str, rung: int, parameters: Mapping[str, Any
     )
     block = parameters["block"]
     per_thread = {1: 1, 2: 1, 3: widest_vector(layout)}[rung] * parameters.get("unroll", 1)
-    grid = f"blocks(rows, {block * per_thread}, {parameters.get('max_blocks', MAX_BLOCKS)})"
+    grid = grid_text("rows", block * per_thread, parameters)
     return Kernel(name, text, tuple(arguments), grid, str(block))
 
 
 MAX_BLOCKS = 2**31 - 1
+
+
+def grid_text(count: str, each: int, parameters: Mapping[str, Any]) -> str:
+    """Host text of a one-dimensional grid: 'blocks(rows, 256)', with a cap where one is asked for."""
+    most = parameters.get("max_blocks", MAX_BLOCKS)
+    return f"blocks({count}, {each})" if most == MAX_BLOCKS else f"blocks({count}, {each}, {most})"
 
 
 def rows(
@@ -378,8 +383,7 @@ def rows(
         vector=vector,
         streaming=sections,
         kept=kept,
-        body_parameters=parameter_list(arguments, "Index"),
-        parameters=parameter_list(arguments, "long long"),
+        parameters=parameter_list(arguments),
         names=", ".join(a.name for a in arguments),
         checks=checks,
     )
@@ -395,7 +399,7 @@ def rows(
     elif mapping == "tile":
         per_block = parameters["width"]
         launch = f"({per_block}, {block // per_block})"
-    grid = f"blocks(rows, {per_block}, {parameters.get('max_blocks', MAX_BLOCKS)})"
+    grid = grid_text("rows", per_block, parameters)
     return Kernel(name, render("rows.cu.j2", **context), tuple(arguments), grid, launch)
 
 

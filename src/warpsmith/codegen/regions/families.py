@@ -89,3 +89,10 @@ def ladder_text(rungs: list[Rung]) -> str:
     '1 naive: one thread a row'
     """
     return " · ".join(f"{k} {r.title}" for k, r in enumerate(rungs, 1))
+
+
+def _no_ladder(region: Region) -> list[Rung]:
+    return []
+
+
+LADDERS: dict[str, Callable[[Region], list[Rung]]] = {"cuda": cuda_ladder, "triton": _no_ladder}

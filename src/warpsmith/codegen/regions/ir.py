@@ -67,14 +67,15 @@ def quotient(size: Size, by: Size) -> Size | None:
 def unify(one: tuple[Axis, ...], two: tuple[Axis, ...], values: Iterable[Value]) -> None:
     """Make two groups of axes the same, by splitting the coarser. Raises Conflict if that fails."""
     left, right = list(leaves(one)), list(leaves(two))
+    if len(left) == len(right) == 1 and left[0] is not right[0]:
+        stand_for(right[0], (left[0],), values)
+        return
     while left and right:
         a, b = left.pop(0), right.pop(0)
         if a is b:
             continue
         if a.size == b.size:
-            if any(a in v.axes and b in v.axes for v in values):
-                raise Conflict
-            b.parts = (a,)
+            stand_for(b, (a,), values)
         elif (rest := quotient(a.size, b.size)) is not None:
             left.insert(0, split(a, b.size, rest)[1])
             right.insert(0, b)
@@ -83,10 +84,23 @@ def unify(one: tuple[Axis, ...], two: tuple[Axis, ...], values: Iterable[Value])
             right.insert(0, split(b, a.size, rest)[1])
             left.insert(0, a)
             right.insert(0, b.parts[0])
+        elif not right:  # equal as a whole, even where the expressions do not show it
+            stand_for(b, (a, *left), values)
+            return
+        elif not left:
+            stand_for(a, (b, *right), values)
+            return
         else:
             raise Conflict
     if left or right:
         raise Conflict
+
+
+def stand_for(axis: Axis, parts: tuple[Axis, ...], values: Iterable[Value]) -> None:
+    """Replace an axis by others. Raises Conflict if some value varies over both."""
+    if any(axis in v.axes and not v.axes.isdisjoint(parts) for v in values):
+        raise Conflict
+    axis.parts = parts
 
 
 def split(axis: Axis, outer: Size, inner: Size) -> tuple[Axis, ...]:

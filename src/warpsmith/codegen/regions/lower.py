@@ -141,13 +141,14 @@ class Lowering:
         return region
 
     def reload(self, ref: Ref) -> Ref:
-        """The same tensor read back from memory: with axes of its own and no region."""
-        buffer = self.store(ref)
+        """The same tensor read from memory: with axes of its own and no region."""
+        if ref.value.op == "load":
+            buffer, held = ref.value.detail
+        else:
+            buffer = self.store(ref)
+            held = buffer.dims
         again = self.load(buffer)
-        if buffer.dims and [leaves(g) for g in buffer.dims] != [leaves(g) for g in ref.dims]:
-            order = regroup_like(buffer.dims, again.dims, ref.dims)
-            return Ref(again.value, order)
-        return again
+        return Ref(again.value, regroup_like(held, again.dims, ref.dims))
 
     def demote(self, value: Value) -> Value:
         """The value computed from stored row-level results instead of inside its region."""
@@ -302,7 +303,7 @@ class Lowering:
 
     def contract(self, a: Ref, b: Ref, node: Any, dtype: str) -> Ref:
         """A (batched) matrix product over the last dimension of a and the last but one of b."""
-        left, right = self.operand(a), self.operand(b)
+        left, right = self.reload(a), self.reload(b)
         unify(left.dims[-1], right.dims[-2], self.values)
         for one, two in zip(left.dims[:-2], right.dims[:-2]):
             unify(one, two, self.values)
@@ -325,14 +326,6 @@ class Lowering:
         )
         value.region = region
         return Ref(value, dims)
-
-    def operand(self, ref: Ref) -> Ref:
-        """A tensor in memory: a load with axes of its own, in the given order of dimensions."""
-        if ref.value.op == "load":
-            buffer, held = ref.value.detail
-            fresh = self.load(buffer)
-            return Ref(fresh.value, regroup_like(held, fresh.dims, ref.dims))
-        return self.reload(ref)
 
 
 RESERVED = {"inputs", "state", "run", "torch", "ws", "rows", "cols", "row", "col", "lane", "triton", "tl", "count"}
@@ -361,10 +354,9 @@ def regroup_like(held: Dims, fresh: Dims, wanted: Dims) -> Dims:
     old = flat(held)
     regroup(fresh, [a.size for a in old])  # split the fresh axes as the old ones are
     renamed = dict(zip(old, flat(fresh)))
-    try:
-        return tuple(tuple(renamed[a] for a in leaves(group)) for group in wanted)
-    except KeyError:
-        raise Conflict from None
+    for axis in flat(wanted):
+        renamed.setdefault(axis, Axis(axis.size))  # an expanded one: in no memory
+    return tuple(tuple(renamed[a] for a in leaves(group)) for group in wanted)
 
 
 def same_dims(one: Dims, two: Dims) -> bool:
