@@ -28,39 +28,46 @@ static void see(const VgLaunch *launch, const VgAllocation *row, uint64_t first,
     mark(bits, s - base, (int)launch->parallel);
 }
 
-static void see_lanes(VgWarp *w, uint32_t site, const VgReach *r, int is_store) {
+/* Mark the sectors of these lanes; an aligned access lies in one. */
+static void see_lanes(VgWarp *w, uint32_t site, const VgReach *r, uint32_t lanes, int is_store) {
   const VgLaunch *launch = w->worker->launch;
   const VgAllocation *row = vg_row(w->worker, site);
-  VG_EACH(l, r->mask) {
+  VG_EACH(l, lanes) {
     if (r->at[l] - row->begin >= row->end - row->begin) row = vg_find(launch, r->at[l]);
     if (!row) return;
-    see(launch, row, r->at[l], r->width, is_store);
+    uint64_t *bits = is_store ? row->seen_written : row->seen_read;
+    if (bits) mark(bits, (r->at[l] >> SECTOR) - (row->begin >> SECTOR), (int)launch->parallel);
   }
 }
 
 /* -------------------------------------------------------------------------------- distinct */
 
-/* How many different values of key[l] >> shift the lanes of `mask` hold: the number of changes where
- * they only rise or only fall, else by a hash set whose used slots are bits of a word. */
+/* The first lane of every different value of key[l] >> shift: found at the changes where values only
+ * rise or only fall, else by a hash set whose used slots are bits of a word. */
 static uint32_t distinct(const uint64_t *key, uint32_t mask, int shift) {
-  uint64_t last = key[__builtin_ctz(mask)] >> shift;
-  uint32_t changes = 1, up = 0, down = 0;
+  uint64_t last = ~(key[__builtin_ctz(mask)] >> shift);
+  uint32_t first = 0, up = 0, down = 0;
   VG_EACH(l, mask) {
     uint64_t value = key[l] >> shift;
-    up |= value > last, down |= value < last;
-    changes += value != last;
+    uint32_t differs = value != last;
+    up |= (value > last) & (first != 0), down |= (value < last) & (first != 0);
+    first |= differs << l;
     last = value;
   }
-  if (!(up & down)) return changes;
+  if (!(up & down)) return first;
   uint64_t slot[64], used = 0;
+  first = 0;
   VG_EACH(l, mask) {
     uint64_t value = key[l] >> shift;
     uint32_t h = (uint32_t)(value * 0x9e3779b97f4a7c15ull >> 58);
     while (used >> h & 1 && slot[h] != value) h = (h + 1) & 63;
+    first |= (uint32_t)(~used >> h & 1) << l;
     used |= 1ull << h, slot[h] = value;
   }
-  return (uint32_t)__builtin_popcountll(used);
+  return first;
 }
+
+static uint32_t lanes_in(uint32_t mask) { return (uint32_t)__builtin_popcount(mask); }
 
 /* Different addresses of an atomic's lanes; `most`: the lanes that share the busiest one. */
 static uint32_t crowds(const VgReach *r, uint32_t *most) {
@@ -148,7 +155,7 @@ static void count_local(VgWarp *w, VgSite *row, const VgReach *r) {
       uint64_t offset = r->at[l] - (uint64_t)(uintptr_t)w->local - l * w->local_stride;
       at[l] = (offset / 4 + i) * 128 + 4 * l;
     }
-    row->sectors += distinct(at, r->mask, SECTOR);
+    row->sectors += lanes_in(distinct(at, r->mask, SECTOR));
   }
   row->sectors_ideal += ((uint64_t)lanes * r->width + 31) / 32;
 }
@@ -162,11 +169,18 @@ static VgSite *count_lanes(VgWarp *w, uint32_t site, const VgReach *r) {
   return row;
 }
 
+/* Counts sectors; the first lane of each. */
+static uint32_t count_sectors(VgSite *row, const VgReach *r) {
+  uint32_t sectors = distinct(r->at, r->mask, SECTOR);
+  uint32_t apart = sectors == r->mask ? r->mask : distinct(r->at, r->mask, 0);
+  row->sectors += lanes_in(sectors);
+  row->sectors_ideal += ((uint64_t)lanes_in(apart) * r->width + 31) / 32;
+  return sectors;
+}
+
 static void count_global(VgWarp *w, uint32_t site, VgSite *row, const VgReach *r) {
-  row->sectors += distinct(r->at, r->mask, SECTOR);
-  row->sectors_ideal += ((uint64_t)distinct(r->at, r->mask, 0) * r->width + 31) / 32;
-  if (r->space == VG_CONST) return;
-  see_lanes(w, site, r, r->is_store);
+  uint32_t sectors = count_sectors(row, r);
+  if (r->space != VG_CONST) see_lanes(w, site, r, sectors, r->is_store);
 }
 
 void vg_count(VgWarp *w, uint32_t site, const VgReach *r) {
@@ -209,6 +223,7 @@ void vg_count_atomic(VgWarp *w, uint32_t site, const VgReach *r) {
     return;
   }
   row->wavefronts += most;
-  count_global(w, site, row, r);
-  see_lanes(w, site, r, 0);
+  uint32_t sectors = count_sectors(row, r);
+  see_lanes(w, site, r, sectors, 0);
+  see_lanes(w, site, r, sectors, 1);
 }
