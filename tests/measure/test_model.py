@@ -238,6 +238,12 @@ def test_a_block_that_does_not_fit_is_refused():
         model_time(counts, replace(shape, shared_bytes=300_000), H100)
 
 
+def test_an_empty_grid_is_refused():
+    counts, shape = vadd(1024)
+    with pytest.raises(LaunchError, match="no block"):
+        model_time(counts, replace(shape, grid=(0,)), H100)
+
+
 def test_a_part_without_the_unit_is_refused():
     with pytest.raises(LaunchError, match="no tensor unit for bf16"):
         model_time(

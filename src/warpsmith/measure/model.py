@@ -104,7 +104,7 @@ def model_time(
 
     counters: a mapping with the names of `vgpu.Counters.as_dict`, or an object with `as_dict()`.
     cold: inputs come from DRAM (rotated buffers); False keeps a footprint that fits in L2 there.
-    Raises LaunchError when the block does not fit on an SM, UsageError for empty counters.
+    Raises LaunchError for an empty grid and a block that does not fit on an SM, UsageError for empty counters.
     """
     work = _Work(_mapping(counters), launch, target, _resident(launch, target), cold)
     terms = {"launch": _value("launch")} | {name: term(work) for name, term in _TERMS.items()}
@@ -129,6 +129,8 @@ def _mapping(counters: Mapping[str, float] | Any) -> Mapping[str, float]:
 
 
 def _resident(launch: LaunchShape, target: Target) -> Occupancy:
+    if prod(launch.grid) < 1:
+        raise LaunchError(f"grid {launch.grid} has no block: expected at least one.")
     fit = occupancy(target, prod(launch.block), launch.registers, launch.shared_bytes)
     if fit.blocks_per_sm == 0:
         raise LaunchError(
