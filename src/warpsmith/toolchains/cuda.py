@@ -13,7 +13,7 @@ from typing import Any
 from ..errors import CompileError, Diagnostic, ToolchainError, UsageError
 from ..spec import Artifact, Resources, Target
 from . import cache, nvrtc, ptxas, signature
-from .diagnostics import ROOT, errors, own_name, read_log, tidy
+from .diagnostics import ROOT, at_own_include, errors, own_name, read_log, tidy
 from .includes import user_headers
 
 # nvcc's names for what happens here anyway
@@ -128,7 +128,9 @@ def _compile(
 
     done = run([*full, "--ptxas-options=-v"], expressions)
     if not done.ok:
-        raise _failure(done.log, run, full, arch, expressions)
+        error = _failure(done.log, run, full, arch, expressions)
+        found = at_own_include(list(error.diagnostics), text, name)
+        raise CompileError(error.language, found, error.log)
     hidden = [d.name for d in declared if not d.template and d.name not in _names(done.ptx)]
     if hidden and not expressions:  # `static` and nameless namespaces: kept only when asked for
         again = run([*full, "--ptxas-options=-v"], hidden)
@@ -156,7 +158,7 @@ def _compile(
 
 def _failure(
     log: str, run: Any, full: Sequence[str], arch: str, wanted: Sequence[str]
-) -> Exception:
+) -> CompileError:
     ptx = ""
     if re.search(r"^ptxas ", log, re.MULTILINE):  # inline assembly: ask for the PTX it stands in
         virtual = [f"--gpu-architecture={arch.replace('sm_', 'compute_')}", *full[1:]]

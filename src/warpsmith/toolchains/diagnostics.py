@@ -25,6 +25,13 @@ _FATAL = re.compile(r"^ptxas (?:fatal|error)\s*: (?P<text>.*)$")
 _LOC = re.compile(r"^\s*\.loc\s+(\d+)\s+(\d+)(?:.*?inlined_at\s+(\d+)\s+(\d+))?")
 _FILE = re.compile(r"^\s*\.file\s+(\d+)\s+\"([^\"]+)\"", re.MULTILINE)
 
+_CASCADE = re.compile(r"attribute .* does not apply here|incomplete type")
+_LIBRARY = re.compile(r"\s*#\s*include\s*[<\"](cub/cub\.cuh|cub/device/[^>\"]+|thrust/[^>\"]+)[>\"]")
+_INSTEAD = {
+    "cub": "Include the parts that kernels use: cub/block/block_reduce.cuh, cub/warp/warp_scan.cuh, …",
+    "thrust": "Write the loop in the kernel, or call PyTorch from Python",
+}
+
 # what the front end says: what to do about it
 _HINTS = (
     (
@@ -71,6 +78,16 @@ def read_log(log: str, ptx: str = "") -> list[Diagnostic]:
             found.append(_assembler(match, ptx))
         elif (match := _FATAL.match(line)) and not found:
             found.append(Diagnostic("error", f"ptxas: {match['text']}"))
+    return _cause_first(found)
+
+
+def at_own_include(found: list[Diagnostic], text: str, name: str) -> list[Diagnostic]:
+    """Errors inside a library that is no device code, told at the line that includes it."""
+    for number, line in enumerate(text.splitlines(), 1):
+        include = _LIBRARY.match(line)
+        if include and any(d.file.startswith("cccl/") for d in found):
+            advice = "it holds host code. " + _INSTEAD[include[1].partition("/")[0]]
+            return [Diagnostic("error", f"<{include[1]}> does not compile: {advice}", name, number)]
     return found
 
 
@@ -143,6 +160,15 @@ def _assembler(match: re.Match[str], ptx: str) -> Diagnostic:
     instruction = ptx.splitlines()[line - 1].strip() if line and ptx else ""
     text = f"ptxas: {match['text']}" + (f", in '{instruction}'" if instruction else "")
     return Diagnostic(match["kind"], text, file, at)
+
+
+def _cause_first(found: list[Diagnostic]) -> list[Diagnostic]:
+    """An undefined type makes errors before its own, on the same line: the cause goes first."""
+    if not found or not _CASCADE.match(found[0].message):
+        return found
+    first = (found[0].file, found[0].line)
+    cause = next((d for d in found if (d.file, d.line) == first and "undefined" in d.message), None)
+    return found if cause is None else [cause, *(d for d in found if d is not cause)]
 
 
 def errors(diagnostics: Iterable[Diagnostic]) -> list[Diagnostic]:
