@@ -33,6 +33,7 @@ _COMMON = (
 )  # fmt: skip
 _RUNTIME_FLAGS = (*_COMMON, "-O2", "-ftree-vectorize")
 _HANDLER_FLAGS = (*_COMMON, "-O1", "-ftree-vectorize")
+_HEADERS = (".h",)  # all that compiled handlers depend on
 _BATCH = 24  # handlers of one translation unit, at least
 
 
@@ -107,13 +108,13 @@ def sources_hash() -> str:
 
 
 @cache
-def environment() -> Path:
-    """The cache folder of this combination of sources, compiler and CPU; made when missing."""
+def environment(suffixes: tuple[str, ...] = (".c", ".h")) -> Path:
+    """The cache folder of this combination of compiler, CPU and runtime sources of `suffixes`."""
     cc = compiler()
     parts = [str(cc.command), cc.version, str(cc.tuning), str(_RUNTIME_FLAGS), str(_HANDLER_FLAGS)]
     digest = hashlib.sha256("\n".join([*parts, _cpu(), sys.platform]).encode())
     for path in sorted(RUNTIME_SOURCES.iterdir()):
-        if path.suffix in (".c", ".h"):
+        if path.suffix in suffixes:
             digest.update(path.read_bytes())
     folder = cache_root() / digest.hexdigest()[:24]
     folder.mkdir(parents=True, exist_ok=True)
@@ -185,7 +186,7 @@ class HandlerLibrary:
             return {s: self._addresses[s] for s in (*texts, *runtime_symbols)}
 
     def _read_index(self) -> None:
-        folder = environment() / "handlers"
+        folder = environment(_HEADERS) / "handlers"
         folder.mkdir(exist_ok=True)
         for entry in os.scandir(folder):
             if entry.name.endswith(".keys") and entry.name not in self._read:
@@ -200,9 +201,9 @@ class HandlerLibrary:
         symbols = sorted(texts)
         parts = max(1, min(os.cpu_count() or 1, len(symbols) // _BATCH))
         batches = [symbols[i::parts] for i in range(parts)]
-        folder = environment() / "handlers"
+        folder = environment(_HEADERS) / "handlers"
         cc = compiler()
-        with tempfile.TemporaryDirectory(dir=environment()) as scratch:
+        with tempfile.TemporaryDirectory(dir=folder) as scratch:
             commands, made = [], []
             for batch in batches:
                 name = hashlib.sha256("".join(batch).encode()).hexdigest()[:20]

@@ -50,7 +50,7 @@ class VgLaunch(c.Structure):
         ("table", c.c_void_p), ("table_count", c.c_uint32), ("counting", c.c_uint32),
         ("parallel", c.c_uint32), ("cooperative", c.c_uint32), ("schedule", c.c_uint32),
         ("resident_blocks", c.c_uint32), ("seed", c.c_uint64), ("max_instructions", c.c_uint64),
-        ("max_seconds", c.c_double), ("heap", c.c_void_p), ("heap_bytes", c.c_uint64),
+        ("max_seconds", c.c_double), ("grid_workspace", c.c_void_p), ("heap", c.c_void_p), ("heap_bytes", c.c_uint64),
         ("heap_used", c.c_void_p), ("special", c.c_uint32 * len(SPECIALS)),
         ("reserved", c.c_uint32),
     ]  # fmt: skip
@@ -70,7 +70,8 @@ class VgWorker(c.Structure):
         ("instructions", c.c_uint64), ("last", VgAllocation * 2), ("memory", c.c_void_p),
         ("block_shared", c.c_uint64), ("printed", c.c_void_p), ("printed_bytes", c.c_uint64),
         ("printed_room", c.c_uint64), ("clock", c.c_uint64), ("random", c.c_uint64),
-        ("early_collectives", c.c_uint64), ("stop", c.c_int), ("started", c.c_double),
+        ("early_collectives", c.c_uint64), ("cluster_arrived", c.c_uint64),
+        ("cluster_phase", c.c_uint64), ("stop", c.c_int), ("started", c.c_double),
         ("fault", VgFault),
     ]  # fmt: skip
 

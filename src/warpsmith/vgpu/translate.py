@@ -8,6 +8,7 @@ from .emit import FUNCTION_BASE, Emitter, SharedLayout
 from .fixed import Constants
 from .handlers import emit_alu, emit_collective
 from .isa import load_rules, registry
+from .isa.memory import RESERVED
 from .program import Op, Program
 from .ptx import ir
 
@@ -69,6 +70,9 @@ class _Translation:
         }
         found = [v for v in self.module.variables.values() if v.space == "shared"]
         found += [v for f in self.functions for v in f.variables.values() if v.space == "shared"]
+        if any(name.startswith("%reserved_smem_offset") for name in used):
+            found.append(ir.Variable(RESERVED, "shared", "b8", 1024, 128))
+            used.add(RESERVED)
         return [v for v in found if v.name in used]
 
     def _function(self, function: ir.Function) -> None:
@@ -163,7 +167,7 @@ def _symbols(ins: ir.Instruction):
     stack = list(ins.operands)
     while stack:
         item = stack.pop()
-        if isinstance(item, ir.Symbol):
+        if isinstance(item, ir.Symbol | ir.Special):
             yield item.name
         elif isinstance(item, ir.Address):
             stack.append(item.base)

@@ -6,7 +6,7 @@ from __future__ import annotations
 import importlib
 import importlib.util
 
-_RULES = ("alu", "move", "collective", "control", "memory", "calls")
+_RULES = ("alu", "move", "collective", "control", "memory", "calls", "mbarrier")
 
 
 def load_rules() -> None:

@@ -172,10 +172,25 @@ def copy(e: Emitter, ins: ir.Instruction) -> None:
         e.op(ins, "vg_op_async_wait", imm=_ALL)
     elif ins.has("wait_group") and not ins.has("bulk"):
         e.op(ins, "vg_op_async_wait", imm=_number(ins, ins.operands[0]))
+    elif ins.has("mbarrier"):
+        _arrive_when_copied(e, ins)
+    elif ins.has("bulk"):
+        from .mbarrier import bulk_copy
+
+        bulk_copy(e, ins)
     elif ins.modifiers[:1] == ("async",) and ins.has("ca", "cg"):
         _async_copy(e, ins)
     else:
         raise unsupported(ins, "this form of cp.async")
+
+
+def _arrive_when_copied(e: Emitter, ins: ir.Instruction) -> None:
+    """cp.async.mbarrier.arrive: the copies complete now. Without .noinc the arrival was added to the
+    expected ones first, so that nothing changes."""
+    from .mbarrier import change_barrier
+
+    count = ir.Immediate(1 if ins.has("noinc") else 0)
+    change_barrier(e, ins, "async_arrive", ins.operands[0], ir.Sink(), count)
 
 
 def _number(ins: ir.Instruction, item: ir.Operand) -> int:
@@ -266,6 +281,9 @@ def move_constant(e: Emitter, ins: ir.Instruction, target: ir.Register, value: i
         alu_handler(e, ins, [target], [item], lambda args: args[0])
 
 
+RESERVED = "%reserved_smem"
+"""Name of the shared variable that stands for the system's reserved shared memory."""
+
 CLOCKS = {"clock": 0, "clock64": 0, "globaltimer": 0, "clock_hi": 32, "globaltimer_lo": 0,
           "globaltimer_hi": 32}  # fmt: skip
 
@@ -278,6 +296,9 @@ def move_special(e: Emitter, ins: ir.Instruction, target: ir.Register, name: str
         e.op(
             ins, "vg_op_clock", [e.frame.register(target), target.lane_bits // 8], aux=CLOCKS[name]
         )
+        return True
+    if name.startswith("reserved_smem_offset"):
+        move_constant(e, ins, target, e.shared.offsets[RESERVED])
         return True
     raise unsupported(ins, f"special register %{name}")
 

@@ -246,6 +246,7 @@ const VgOp *vg_op_exit(const VgOp *o, VgWarp *w) {
   w->mask &= ~gone;
   w->block->live_threads -= (uint32_t)__builtin_popcount(gone);
   if (gone) vg_release(w->block);
+  if (gone && w->worker->cluster_arrived) vg_cluster_exit(w->worker);
   if (w->mask) return o + 1;
   w->rotating = 0;
   return vg_pick(w);
@@ -415,6 +416,8 @@ static void constants_of(VgWarp *w) {
     fill(w, VG_NCLUSTERID_X + i, L->grid[i] / L->cluster[i]);
     fill(w, VG_CLUSTER_NCTAID_X + i, L->cluster[i]);
   }
+  uint64_t workspace = (uint64_t)(uintptr_t)L->grid_workspace;
+  fill(w, VG_ENVREG1, (uint32_t)(workspace >> 32)), fill(w, VG_ENVREG2, (uint32_t)workspace);
   uint32_t ranks = L->cluster[0] * L->cluster[1] * L->cluster[2];
   fill(w, VG_WARPID, w->index), fill(w, VG_NWARPID, L->warps_per_block), fill(w, VG_NSMID, 132);
   fill(w, VG_CLUSTER_NCTARANK, ranks), fill(w, VG_IS_EXPLICIT_CLUSTER, ranks > 1);
@@ -550,6 +553,7 @@ int vg_worker_run(VgWorker *k) {
     if (!running) {   /* a whole set (one block, a cluster, the grid) starts together */
       if (next >= k->last_block) break;
       for (uint32_t s = 0; s < slots && next < k->last_block; s++) start_block(&k->resident[s], next++);
+      k->cluster_arrived = 0;
     }
     for (uint32_t s = 0; s < slots && !k->stop; s++) {
       VgBlock *b = &k->resident[s];

@@ -205,6 +205,7 @@ struct VgWarp {
   uint32_t rotating;    /* the lowest-pc rule is off */
   uint32_t status;      /* VgStatus */
   uint32_t breath;      /* back edges left until the budgets are looked at */
+  uint64_t cluster_wanted;    /* phase of the cluster's barrier that `wait` waits for */
   const VgOp *early;    /* a collective that runs though member lanes are elsewhere */
   char *stack, *stack_end;    /* all register frames */
   uint64_t clock;       /* warp instructions executed */
@@ -262,6 +263,7 @@ struct VgLaunch {
   uint64_t seed;
   uint64_t max_instructions;  /* thread instructions, per worker */
   double max_seconds;
+  char *grid_workspace; /* of cooperative groups: its size, then its barrier */
   char *heap;           /* of malloc in kernels; NULL: none */
   uint64_t heap_bytes;
   uint64_t *heap_used;
@@ -285,6 +287,7 @@ struct VgWorker {
   uint64_t clock;       /* %clock64: warp instructions so far, of all warps */
   uint64_t random;
   uint64_t early_collectives; /* *.sync executed though member lanes were elsewhere */
+  uint64_t cluster_arrived, cluster_phase;    /* barrier.cluster of the resident set */
   volatile int stop;    /* nonzero: a fault was recorded, every handler returns NULL soon */
   double started;
   VgFault fault;
@@ -386,6 +389,10 @@ const VgOp *vg_pick(VgWarp *w);
 int vg_budget(VgWarp *w, const VgOp *o);
 /* Release the block's barriers that are complete. */
 void vg_release(VgBlock *block);
+/* Host address of a shared::cluster offset: block rank + 1 in bits 24 and up, 0 for this block. */
+uint64_t vg_cluster_address(const VgWarp *w, uint64_t value);
+/* Lanes have exited: the cluster's barrier may be complete. */
+void vg_cluster_exit(VgWorker *worker);
 void vg_print(VgWorker *worker, const char *text, uint64_t bytes);
 
 /* ------------------------------------------------------------------------ sched.c, for the host */

@@ -1,0 +1,212 @@
+/* mbarrier objects, bulk copies that complete on them, and barriers of a cluster.
+ * SPDX-License-Identifier: Apache-2.0
+ *
+ * An mbarrier is 8 bytes of shared memory: bits 0-19 arrivals expected per phase, 20-39 arrivals
+ * pending, 40-61 transaction bytes outstanding (signed), 63 parity of the current phase. (The
+ * hardware's layout is not public; PTX calls it opaque.)
+ */
+#include "vgpu.h"
+
+enum { FIELD = 0xfffff };
+
+typedef struct Barrier { uint64_t expected, pending, parity; int64_t bytes; } Barrier;
+
+static Barrier unpack(uint64_t word) {
+  return (Barrier){word & FIELD, word >> 20 & FIELD, word >> 63, (int64_t)(word << 2) >> 42};
+}
+
+static uint64_t pack(Barrier b) {
+  return b.expected | b.pending << 20 | ((uint64_t)b.bytes & 0x3fffff) << 40 | b.parity << 63;
+}
+
+static uint64_t settled(Barrier b) {
+  if (b.pending == 0 && b.bytes == 0) b.parity ^= 1, b.pending = b.expected;
+  return pack(b);
+}
+
+/* The shared memory of a lane address, of this block or of one of its cluster; NULL after a fault. */
+static char *shared_at(const VgOp *o, VgWarp *w, int lane, uint64_t address, uint64_t bytes) {
+  for (uint32_t s = 0; s < w->worker->launch->resident_blocks; s++) {
+    const VgBlock *b = &w->worker->resident[s];
+    uint64_t offset = address - (uint64_t)(uintptr_t)b->shared;
+    if (offset < b->shared_bytes && bytes <= b->shared_bytes - offset) return b->shared + offset;
+  }
+  if (vg_fault(w, VG_FAULT_OUT_OF_BOUNDS, o->site, 1u << lane)) {
+    VgFault *f = &w->worker->fault;
+    f->space = VG_SHARED, f->bytes = (uint32_t)bytes, f->address = address - (uint64_t)(uintptr_t)w->block->shared;
+    f->limit = w->block->shared_bytes, f->is_store = 1;
+  }
+  return NULL;
+}
+
+/* Host address of lane address operand `at` (aux: 0 generic, 1 shared offset, 2 shared::cluster). */
+static uint64_t lane_address(const VgOp *o, VgWarp *w, int lane) {
+  const char *p = ((o->flags & VG_ADDRESS_FIXED) ? w->fixed : w->regs) + o->a[0];
+  uint64_t value = (o->flags & VG_ADDRESS_32) ? ((const uint32_t *)p)[lane] : ((const uint64_t *)p)[lane];
+  value += (uint64_t)(int64_t)(int32_t)o->a[1];
+  return o->aux ? vg_cluster_address(w, value) : value;
+}
+
+uint64_t vg_cluster_address(const VgWarp *w, uint64_t value) {
+  uint64_t rank = value >> 24, slots = w->worker->launch->resident_blocks;
+  const VgBlock *b = w->block;
+  if (rank && rank <= slots) b = &w->worker->resident[rank - 1];
+  return (uint64_t)(uintptr_t)b->shared + (rank <= slots ? value & 0xffffff : value);
+}
+
+static const char *operand(const VgOp *o, const VgWarp *w, int i) {
+  return o->a[i] == VG_SINK ? NULL : ((o->kinds >> i & 1) ? w->fixed : w->regs) + o->a[i];
+}
+
+/* imm: what to do with the barrier at a[0] + a[1]; a[2]: the result, a[3]: the operand. */
+enum { INIT, INVAL, ARRIVE, ARRIVE_DROP, ARRIVE_EXPECT, EXPECT_TX, COMPLETE_TX, ASYNC_ARRIVE };
+
+static uint64_t changed(uint64_t word, uint64_t what, uint64_t value) {
+  Barrier b = unpack(word);
+  switch (what) {
+    case INIT: return value | value << 20;
+    case INVAL: return 0;
+    case ARRIVE_DROP: b.expected -= 1; /* fall through */
+    case ARRIVE: case ASYNC_ARRIVE: b.pending -= value; break;
+    case ARRIVE_EXPECT: b.bytes += (int64_t)value, b.pending -= 1; break;
+    case EXPECT_TX: b.bytes += (int64_t)value; return pack(b);
+    case COMPLETE_TX: b.bytes -= (int64_t)value; break;
+  }
+  return settled(b);
+}
+
+const VgOp *vg_op_mbarrier(const VgOp *o, VgWarp *w) {
+  uint32_t mask = vg_active(o, w);
+  uint64_t *result = (uint64_t *)operand(o, w, 2);
+  const uint32_t *value = (const uint32_t *)operand(o, w, 3);
+  if (mask && o->imm == ASYNC_ARRIVE) vg_async_wait_all(w, mask);
+  for (int l = 0; l < VG_LANES && !w->worker->stop; l++) {
+    if (!(mask >> l & 1)) continue;
+    char *p = shared_at(o, w, l, lane_address(o, w, l), 8);
+    if (!p) return NULL;
+    uint64_t word;
+    memcpy(&word, p, 8);
+    if (result) result[l] = word;
+    word = changed(word, o->imm, value ? value[l] : 1);
+    memcpy(p, &word, 8);
+  }
+  return w->worker->stop ? NULL : o + 1;
+}
+
+/* test_wait, try_wait: a[2] the predicate, a[3] state (imm 0, uint64_t) or parity (imm 1). */
+const VgOp *vg_op_mbarrier_test(const VgOp *o, VgWarp *w) {
+  uint32_t mask = vg_active(o, w);
+  uint32_t *done = (uint32_t *)operand(o, w, 2);
+  const char *wanted = operand(o, w, 3);
+  for (int l = 0; l < VG_LANES; l++) {
+    if (!(mask >> l & 1)) continue;
+    char *p = shared_at(o, w, l, lane_address(o, w, l), 8);
+    if (!p) return NULL;
+    uint64_t word;
+    memcpy(&word, p, 8);
+    uint64_t parity = o->imm ? ((const uint32_t *)wanted)[l] & 1 : ((const uint64_t *)wanted)[l] >> 63;
+    if (done) done[l] = word >> 63 != parity;
+  }
+  return o + 1;
+}
+
+const VgOp *vg_op_mbarrier_pending(const VgOp *o, VgWarp *w) {
+  uint32_t mask = vg_active(o, w);
+  const uint64_t *state = (const uint64_t *)operand(o, w, 1);
+  uint32_t *d = (uint32_t *)operand(o, w, 0);
+  for (int l = 0; l < VG_LANES; l++)
+    if (mask >> l & 1) d[l] = (uint32_t)unpack(state[l]).pending;
+  return o + 1;
+}
+
+/* --------------------------------------------------------------------------------- bulk copies
+ * cp.async.bulk: a[0] + a[1] destination, a[2] source (a[5] added), a[3] bytes, a[4] barrier.
+ * aux and imm: how the destination, the source and the barrier are addressed (as in lane_address),
+ * two bits each. The copy happens at once; its completion is what the barrier counts. */
+
+static uint64_t host_address(const VgWarp *w, uint64_t value, uint64_t how) {
+  return how ? vg_cluster_address(w, value) : value;
+}
+
+static uint64_t lane_value(const VgOp *o, const VgWarp *w, int i, int lane, uint64_t wide) {
+  const char *p = operand(o, w, i);
+  return wide ? ((const uint64_t *)p)[lane] : ((const uint32_t *)p)[lane];
+}
+
+const VgOp *vg_op_bulk_copy(const VgOp *o, VgWarp *w) {
+  uint32_t mask = vg_active(o, w);
+  uint64_t how = o->imm;
+  for (int l = 0; l < VG_LANES; l++) {
+    if (!(mask >> l & 1)) continue;
+    uint64_t to = host_address(w, lane_value(o, w, 0, l, how >> 8 & 1) + o->a[1], how & 3);
+    uint64_t from = host_address(w, lane_value(o, w, 2, l, how >> 9 & 1) + o->a[5], how >> 2 & 3);
+    uint64_t bytes = lane_value(o, w, 3, l, 0);
+    if (vg_bulk_copy(w, o->site, (uint32_t)l, to, from, bytes)) return NULL;
+    if (o->a[4] == VG_SINK) continue;
+    uint64_t at = host_address(w, lane_value(o, w, 4, l, how >> 10 & 1) + o->a[6], how >> 4 & 3), word;
+    char *p = shared_at(o, w, l, at, 8);
+    if (!p) return NULL;
+    memcpy(&word, p, 8);
+    word = changed(word, COMPLETE_TX, bytes);
+    memcpy(p, &word, 8);
+  }
+  return o + 1;
+}
+
+/* -------------------------------------------------------------------------------------- cluster */
+
+/* mapa: a[0] the result, a[1] an address, a[2] the rank; imm 1: shared::cluster offsets, 0: generic;
+ * aux: bytes of a lane. */
+const VgOp *vg_op_mapa(const VgOp *o, VgWarp *w) {
+  uint32_t mask = vg_active(o, w);
+  const char *from = operand(o, w, 1);
+  const uint32_t *rank = (const uint32_t *)operand(o, w, 2);
+  char *to = (char *)operand(o, w, 0);
+  for (int l = 0; l < VG_LANES; l++) {
+    if (!(mask >> l & 1)) continue;
+    uint64_t value = o->aux == 4 ? ((const uint32_t *)from)[l] : ((const uint64_t *)from)[l];
+    if (rank[l] >= w->worker->launch->resident_blocks) {
+      vg_fault(w, VG_FAULT_ILLEGAL_ACCESS, o->site, 1u << l);
+      return NULL;
+    }
+    uint64_t offset = o->imm ? value & 0xffffff : value - (uint64_t)(uintptr_t)w->block->shared;
+    value = o->imm ? offset | (uint64_t)(rank[l] + 1) << 24
+                   : (uint64_t)(uintptr_t)w->worker->resident[rank[l]].shared + offset;
+    if (o->aux == 4) ((uint32_t *)to)[l] = (uint32_t)value;
+    else ((uint64_t *)to)[l] = value;
+  }
+  return o + 1;
+}
+
+static void open_cluster(VgWorker *k) {
+  uint64_t live = 0;
+  for (uint32_t s = 0; s < k->launch->resident_blocks; s++)
+    if (!k->resident[s].done) live += k->resident[s].live_threads;
+  if (!k->cluster_arrived || k->cluster_arrived < live) return;
+  k->cluster_arrived = 0, k->cluster_phase++;
+  for (uint32_t s = 0; s < k->launch->resident_blocks; s++) {
+    VgBlock *b = &k->resident[s];
+    for (uint32_t i = 0; i < b->warp_count && !b->done; i++)
+      for (uint32_t g = 0; g < b->warps[i].groups; g++) {
+        VgGroup *group = &b->warps[i].group[g];
+        if (group->state != VG_AT_BARRIER || group->barrier != VG_BARRIERS) continue;
+        group->state = VG_READY, b->warps[i].status = VG_RUNNING;
+      }
+  }
+}
+
+void vg_cluster_exit(VgWorker *worker) { open_cluster(worker); }
+
+const VgOp *vg_op_cluster_arrive(const VgOp *o, VgWarp *w) {
+  uint32_t mask = vg_active(o, w);
+  if (!mask) return o + 1;
+  w->cluster_wanted = w->worker->cluster_phase + 1;
+  w->worker->cluster_arrived += (uint64_t)__builtin_popcount(mask);
+  open_cluster(w->worker);
+  return o + 1;
+}
+
+const VgOp *vg_op_cluster_wait(const VgOp *o, VgWarp *w) {
+  if (!vg_active(o, w) || w->worker->cluster_phase >= w->cluster_wanted) return o + 1;
+  return vg_wait(o + 1, w, VG_AT_BARRIER, VG_BARRIERS);
+}
