@@ -57,7 +57,9 @@ def test_vadd_is_four_sectors_a_request():
     assert found.operations["fadd"] == found.flops == n
     assert (found.blocks, found.warps, found.threads) == (n // 256, n // 32, n)
     assert found.active_threads == 32.0
-    assert found.thread_instructions - found.thread_instructions_pred_on == n  # the branch not taken
+    assert (
+        found.thread_instructions - found.thread_instructions_pred_on == n
+    )  # the branch not taken
     assert found.divergent_branches == 0
 
 
