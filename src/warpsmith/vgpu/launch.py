@@ -133,7 +133,7 @@ class Module:
         launch = _Launch(self, loaded, shape, params, memory, count)
         record = launch.record
         if cooperative:
-            record.grid_workspace = launch.workspace.ctypes.data
+            record.grid_workspace = loaded.variables.fresh_grid_workspace()
         record.cooperative, record.seed = int(cooperative), seed
         record.schedule = _SCHEDULES.index(schedule)
         record.max_instructions, record.max_seconds = max_instructions, max_seconds
@@ -264,7 +264,6 @@ class _Launch:
         self.module, self.loaded, self.shape, self.memory = module, loaded, shape, memory
         self.count = count
         self.params = ctypes.create_string_buffer(params + bytes(16))
-        self.workspace = np.array([8, 0, 0, 0], np.uint32)
         self.fixed = loaded.with_parameters(params)
         self.table = None
         if memory is not None:

@@ -28,6 +28,7 @@ class Variables:
                 buffer[:] = 0
         self.heap = empty(HEAP_BYTES if "malloc" in module.functions else 0)
         self.heap_used = np.zeros(1, np.uint64)
+        self._grid_workspace = empty(64)
         for name, buffer in self._bytes.items():
             self._initialize(module.variables[name], buffer)
 
@@ -42,6 +43,11 @@ class Variables:
             raise PtxError(f"the variable {name!r} is declared .extern and defined nowhere")
         return int(self._bytes[name].ctypes.data)
 
+    def fresh_grid_workspace(self) -> int:
+        """Address of what cooperative groups keep for a grid: the workspace's size, a barrier."""
+        self._grid_workspace.view(np.uint32)[:] = [8] + [0] * 15
+        return int(self._grid_workspace.ctypes.data)
+
     def joined(self, memory: Memory) -> Memory:
         """A copy of `memory` that also allows the module's variables."""
         both = Memory()
@@ -49,6 +55,7 @@ class Variables:
         for name, buffer in self._bytes.items():
             readonly = self._module.variables[name].space == "const"
             both.register(int(buffer.ctypes.data), buffer.nbytes, name, readonly)
+        both.register(int(self._grid_workspace.ctypes.data), 64, "grid workspace")
         if self.heap.nbytes:
             both.register(int(self.heap.ctypes.data), self.heap.nbytes, "device heap")
         return both
