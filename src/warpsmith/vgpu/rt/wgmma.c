@@ -7,7 +7,7 @@
  * The product is computed when the instruction is issued. */
 #include "mma.h"
 
-enum { MAX_N = 256, MAX_K = 32 };
+enum { MAX_K = 32, LINE = 256 + 16 }; /* lines are not a power of two: they would share cache sets */
 
 typedef struct Tile {
   uint64_t start, leading, stride;
@@ -89,7 +89,7 @@ static void load_sums(const VgMma *s, uint32_t *const *d, uint32_t *sums) {
   for (uint32_t j = 0; j < s->n / 8u; j++)
     for (uint32_t half = 0; half < 2; half++)
       for (uint32_t l = 0; l < VG_LANES; l++) {
-        uint32_t *to = sums + (8 * half + l / 4) * MAX_N + 8 * j + 2 * (l % 4);
+        uint32_t *to = sums + (8 * half + l / 4) * LINE + 8 * j + 2 * (l % 4);
         if (s->d == VG_E_F16) vg_unpack_floats(VG_E_F16, &d[2 * j + half][l], 1, (float *)to);
         else to[0] = d[4 * j + 2 * half][l], to[1] = d[4 * j + 2 * half + 1][l];
       }
@@ -99,7 +99,7 @@ static void store_sums(const VgMma *s, uint32_t mask, uint32_t *const *d, const 
   for (uint32_t j = 0; j < s->n / 8u; j++)
     for (uint32_t half = 0; half < 2; half++)
       for (uint32_t l = 0; l < VG_LANES; l++) {
-        const uint32_t *from = sums + (8 * half + l / 4) * MAX_N + 8 * j + 2 * (l % 4);
+        const uint32_t *from = sums + (8 * half + l / 4) * LINE + 8 * j + 2 * (l % 4);
         const float *value = (const float *)from;
         if (!(mask >> l & 1)) continue;
         if (s->d == VG_E_F16)
@@ -114,7 +114,7 @@ int vg_wgmma(VgWarp *w, uint32_t site, const VgWgmma *s, uint32_t mask, uint32_t
              const uint32_t *scale_d) {
   const VgMma *m = &s->shape;
   uint32_t lane = (uint32_t)__builtin_ctz(mask), integer = (uint32_t)vg_is_integer(m->a);
-  static _Thread_local uint32_t left[16 * MAX_K], right[MAX_K * MAX_N], sums[16 * MAX_N];
+  static _Thread_local uint32_t left[16 * MAX_K], right[MAX_K * LINE], sums[16 * LINE];
   if (a) {
     read_fragment(m, a, left);
   } else {
@@ -122,19 +122,19 @@ int vg_wgmma(VgWarp *w, uint32_t site, const VgWgmma *s, uint32_t mask, uint32_t
     if (read_tile(w, site, &t, m->a, w->index % 4 * 16, 16, m->k, 0, left, MAX_K)) return 1;
   }
   Tile t = tile(b_descriptor[lane], m->b, s->transpose_b);
-  if (read_tile(w, site, &t, m->b, 0, m->n, m->k, 1, right, MAX_N)) return 1;
+  if (read_tile(w, site, &t, m->b, 0, m->n, m->k, 1, right, LINE)) return 1;
   if (s->scale_a * s->scale_b < 0) negate(left, 16 * MAX_K);
   if (scale_d[lane] && !integer) load_sums(m, d, sums);
-  else memset(sums, 0, sizeof sums);
+  else for (uint32_t row = 0; row < 16; row++) memset(sums + row * LINE, 0, m->n * sizeof *sums);
   for (uint32_t n = 0; n < m->n; n += 8)
-    if (integer) vg_product_integers(16, m->k, (int32_t *)left, MAX_K, (int32_t *)right + n, MAX_N,
-                                     (int32_t *)sums + n, MAX_N);
-    else vg_product_floats(16, m->k, (float *)left, MAX_K, (float *)right + n, MAX_N,
-                           (float *)sums + n, MAX_N);
+    if (integer) vg_product_integers(16, m->k, (int32_t *)left, MAX_K, (int32_t *)right + n, LINE,
+                                     (int32_t *)sums + n, LINE);
+    else vg_product_floats(16, m->k, (float *)left, MAX_K, (float *)right + n, LINE,
+                           (float *)sums + n, LINE);
   if (scale_d[lane] && integer) {
-    static _Thread_local uint32_t old[16 * MAX_N];
+    static _Thread_local uint32_t old[16 * LINE];
     load_sums(m, d, old);
-    for (uint32_t i = 0; i < 16 * MAX_N; i++)
+    for (uint32_t i = 0; i < 16 * LINE; i++)
       sums[i] = m->flags & VG_MMA_SATURATE
                     ? (uint32_t)vg_add_saturated((int32_t)sums[i], (int32_t)old[i])
                     : sums[i] + old[i];
