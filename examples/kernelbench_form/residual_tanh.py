@@ -8,7 +8,7 @@ class Model(nn.Module):
     """
 
     def __init__(self, num_features: int):
-        super(Model, self).__init__()
+        super().__init__()
         self.scale = nn.Parameter(torch.randn(num_features))
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:

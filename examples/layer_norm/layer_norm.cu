@@ -11,7 +11,7 @@ def run(inputs, state):
         raise ValueError(f"rows of {x.shape[1]}: this kernel is for rows of 1024")
     out = torch.empty_like(x)
     weights = state["norm.weight"], state["norm.bias"]
-    kernels["warp_a_row"][(len(x) + 7) // 8, 256](x, *weights, out, len(x))
+    kernels["warp_a_row"][(len(x) + 3) // 4, 128](x, *weights, out, len(x))
     return out
 
 def rung_1(inputs, state):
@@ -75,7 +75,7 @@ __device__ float4 affine(float4 v, float scale, float4 w, float4 b) {
 }
 
 // 2: lane l holds the float4 columns l, l + 32, …, eight of them
-extern "C" __global__ void __launch_bounds__(256)
+extern "C" __global__ void __launch_bounds__(128)
 warp_a_row(const float4* x, const float4* weight, const float4* bias, float4* out, int rows) {
     constexpr int HELD = COLS / 4 / WARP;
     int row = (blockIdx.x * blockDim.x + threadIdx.x) / WARP, lane = threadIdx.x % WARP;

@@ -10,7 +10,7 @@ def run(inputs, state):
     rows, cols = x.shape
     out = torch.empty_like(x)
     if cols <= 1024:
-        kernels["warp_a_row"][(rows + 7) // 8, 256](x, out, rows, cols)
+        kernels["warp_a_row"][(rows + 3) // 4, 128](x, out, rows, cols)
     else:
         kernels["block_a_row"][rows, 256](x, out, cols)
     return out
@@ -55,7 +55,7 @@ extern "C" __global__ void thread_a_row(const float* x, float* out, int rows, in
 }
 
 // 2: lane l holds columns l, l + 32, …; one read of x
-extern "C" __global__ void __launch_bounds__(256)
+extern "C" __global__ void __launch_bounds__(128)
 warp_a_row(const float* x, float* out, int rows, int cols) {
     int row = (blockIdx.x * blockDim.x + threadIdx.x) / WARP, lane = threadIdx.x % WARP;
     if (row >= rows) return;  // whole warps leave: the shuffles below stay complete
