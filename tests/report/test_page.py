@@ -201,6 +201,24 @@ def test_a_right_record_that_nobody_timed_is_shown_as_such(page):
     assert "It is right; it was not timed." in page([record]).text
 
 
+def test_cases_that_could_not_be_timed_say_why(page):
+    record = made_runs.right("a", 2.0)
+    why = {"rows=1 cols=1 seed=0": "it faults with a cold cache"}
+    some = dataclasses.replace(record.timing, environment={"not timed": why})
+    none = dataclasses.replace(record, timing=None, analysis=None, environment={"not timed": why})
+    for one in (dataclasses.replace(record, timing=some), none):
+        text = page([one]).text
+        assert "Not timed: rows=1 cols=1 seed=0: it faults with a cold cache" in text
+
+
+def test_the_error_of_the_model_is_told_or_said_to_be_unknown(page):
+    record = made_runs.right("a", 2.0)
+    assert "The model's measured error: ±18 % (median of 40 kernels)." in page([record]).text
+    timing = dataclasses.replace(record.timing, environment={})
+    text = page([dataclasses.replace(record, timing=timing)]).text
+    assert "The model's error is not recorded." in text
+
+
 def test_many_candidates_and_a_wide_range_of_times_still_draw(page):
     records = [made_runs.right(f"k{i}", 0.02 * 1.5**i) for i in range(45)][::-1]
     drawn = page(records)

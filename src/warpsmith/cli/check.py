@@ -75,7 +75,8 @@ def _judge(
             dict(STAGES) if timed else {n: STAGES[n] for n in ("build", "verify")}
         )
         if cases is not None:
-            stages["verify"] = partial(STAGES["verify"], hidden=cases)
+            verify: Any = STAGES["verify"]
+            stages["verify"] = partial(verify, hidden=cases)
         return judge(loaded, candidate, opened, stages=stages)
     finally:
         opened.close()

@@ -93,7 +93,7 @@ class LiveTable(Notes):
             self.console.print(
                 f"going on after {words.count(self.count, 'candidate')}", style="dim"
             )
-        self.console.print(_header(device.modelled))
+        self.console.print(_header(device.modelled), no_wrap=True, overflow="ellipsis", crop=True)
         if self.console.is_terminal:
             self.live.start()
 
@@ -108,7 +108,7 @@ class LiveTable(Notes):
         self.count, self.candidate = record.number, None
         is_best = best is not None and best.number == record.number
         for line in lines_of(record, is_best, self.console.width):
-            self.console.print(line)
+            self.console.print(line, no_wrap=True, overflow="ellipsis", crop=True)
 
     def finished(self, best: Record | None, reason: str) -> None:
         super().finished(best, reason)
@@ -143,7 +143,7 @@ class LiveTable(Notes):
 def _header(modelled: bool) -> Text:
     took = "modelled" if modelled else "time"
     line = f"{'#':>{NUMBER}}  {'candidate':<{NAME}}  {took:>{TIME}}  {'speed-up':<{SPEEDUP}}  next"
-    return Text(line, style="bold", no_wrap=True, overflow="ellipsis")
+    return Text(line, style="bold")
 
 
 def lines_of(record: Record, is_best: bool, width: int) -> list[Text]:
@@ -156,8 +156,10 @@ def lines_of(record: Record, is_best: bool, width: int) -> list[Text]:
     speedup, advice = _speedup(record), _next(record)
     middle = f"{words.time(record.time_us):>{TIME}}  {speedup:<{SPEEDUP}}  "
     room = width - len(head) - len(middle)
-    line = Text(head, no_wrap=True, overflow="ellipsis")
-    line.append(middle, style="bold green" if is_best else "green")
+    line = Text(head)
+    line.append(
+        middle if room >= 24 else middle.rstrip(), style="bold green" if is_best else "green"
+    )
     if room >= 24 or not advice:
         line.append(_fit(advice, max(room, 1)), style="dim")
         return [line]
@@ -169,7 +171,7 @@ def _wrong(head: str, record: Record, width: int) -> list[Text]:
     says = verdict.outcome.value if verdict else "not judged"
     place = f"{verdict.source}: " if verdict and verdict.source not in verdict.message else ""
     message = f"{place}{verdict.message if verdict else ''}".replace("\n", " ").strip()
-    line = Text(head, no_wrap=True, overflow="ellipsis").append(says, style="red")
+    line = Text(head).append(says, style="red")
     if len(head) + len(says) + 2 + len(message) <= width:
         return [line.append(f"  {message}")]
     return [line, Text(" " * (NUMBER + 2) + _fit(message, width - NUMBER - 2))]

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,6 +17,9 @@ if TYPE_CHECKING:
     from ..spec import Task
     from ..workshop import Result
     from .live import Notes
+
+
+LOG_WIDTH = 140  # columns where stderr is no terminal
 
 
 @click.command(
@@ -112,7 +116,10 @@ def _watch(chosen: dict[str, Any], quiet: bool) -> Notes:
         return Notes(budget)
     from rich.console import Console
 
-    return LiveTable(budget, Console(stderr=True))
+    console = Console(stderr=True)
+    if not console.is_terminal and "COLUMNS" not in os.environ:
+        console = Console(stderr=True, width=LOG_WIDTH)
+    return LiveTable(budget, console)
 
 
 def _run(task: Task, watch: Notes, chosen: dict[str, Any], task_path: str) -> Result:

@@ -13,6 +13,7 @@ from typing import Any
 from .. import targets
 from ..errors import UnknownName
 from ..spec import Journal, Ratio, Record, Timing, to_plain
+from . import words
 
 SCHEMA = 1
 
@@ -74,9 +75,10 @@ def _row(record: Record) -> dict[str, Any]:
         "source": verdict.source if verdict else "",
         "right": record.right,
         "time_us": record.time_us,
+        "not_timed": _not_timed(record),
         "against": against,
         "speedup": to_plain(speedup) if speedup else None,
-        "registers": _largest(_kernels(record), "registers"),
+        "registers": _registers(record),
         "spill_bytes": _largest(_kernels(record), "spill_bytes"),
         "shared_bytes": _shared(record),
         "bound": record.analysis.bound if record.analysis else "",
@@ -112,13 +114,14 @@ def _overall(timing: Timing) -> dict[str, dict[str, float | int]]:
     )
     overall: dict[str, dict[str, float | int]] = {}
     for name in names:
-        ratios = [c.speedups[name].value for c in timing.cases if name in c.speedups]
+        found = [c.speedups[name] for c in timing.cases if name in c.speedups]
+        ratios = [r.value for r in found]
         overall[name] = {"cases": len(ratios), "missing": len(timing.cases) - len(ratios)}
         if ratios:
             overall[name] |= {
                 "geometric_mean": math.exp(statistics.fmean(map(math.log, ratios))),
                 "median": statistics.median(ratios),
-                "slower": sum(r < 1.0 for r in ratios),
+                "slower": sum(words.claim(to_plain(r)) == "slower" for r in found),
             }
     return overall
 
@@ -200,17 +203,37 @@ def _outcomes(records: Sequence[Record]) -> dict[str, int]:
     return counts
 
 
+def _not_timed(record: Record) -> dict[str, str]:
+    """Cases of a right record that have no time -> why."""
+    environment = record.timing.environment if record.timing else record.environment
+    given = environment.get("not timed", {})
+    return dict(given) if isinstance(given, Mapping) else {"": str(given)}
+
+
 def _kernels(record: Record) -> tuple[Mapping[str, Any], ...]:
     return record.built.kernels if record.built else ()
 
 
 def _shared(record: Record) -> int | None:
-    """Shared memory of a block: what the build fixed, or the most that a launch asked for."""
-    built = _largest(_kernels(record), "shared_bytes")
+    """Shared memory of the block that needs most: what the kernel declares and what the launch adds."""
+    declared = {k.get("name"): _declared(k) for k in _kernels(record)}
     launches = record.timing.cases[0].launches if record.timing else ()
-    asked = [x.shared_bytes for x in launches]
-    known = [x for x in (built, *asked) if x is not None]
-    return max(known) if known else None
+    needs = [x.shared_bytes + (declared.get(x.kernel) or 0) for x in launches]
+    needs = needs or [x for x in declared.values() if x is not None]
+    return max(needs, default=None)
+
+
+def _declared(kernel: Mapping[str, Any]) -> int | None:
+    given = kernel.get("static_shared_bytes", kernel.get("shared_bytes"))
+    return None if given is None else int(given)
+
+
+def _registers(record: Record) -> int | None:
+    """Registers of the thread that needs most, from the build or, where the launch compiles, from it."""
+    launches = record.timing.cases[0].launches if record.timing else ()
+    built = _largest(_kernels(record), "registers")
+    known = [x for x in (built, *(launch.registers for launch in launches)) if x is not None]
+    return max(known, default=None)
 
 
 def _largest(kernels: Iterable[Mapping[str, Any]], key: str) -> int | None:

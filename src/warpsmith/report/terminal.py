@@ -28,16 +28,25 @@ def _head(run: dict[str, Any]) -> Iterator[str]:
     yield f"{run['task']['name']} on {where}, {words.when(run['created'])}"
     if run["modelled"]:
         yield f"Times are MODELLED for {run['target_title']}: no clock ran. {run['timing_method']}."
+        yield f"  {model_error(run)}"
     elif run["timing_method"]:
         yield f"Times are measured: {run['timing_method']}."
     for key, value in run["timing_environment"].items():
-        if isinstance(value, (str, int, float)):
+        if isinstance(value, (str, int, float)) and key != "model_error":
             yield f"  {key.replace('_', ' ')}: {value}"
     yield f"{budget(run)}; {run['right']} right" + (
         f"; proposer {run['proposer']}" if run["proposer"] else ""
     )
     if run["stopped"]:
         yield f"Stopped: {run['stopped']}"
+
+
+def model_error(run: dict[str, Any]) -> str:
+    """How far modelled times are from a clock's, as far as the run knows."""
+    known = run["timing_environment"].get("model_error")
+    return (
+        f"The model's measured error: {known}." if known else "The model's error is not recorded."
+    )
 
 
 def budget(run: dict[str, Any]) -> str:
@@ -63,6 +72,8 @@ def _winner(run: dict[str, Any]) -> Iterator[str]:
     if best["note"]:
         yield f"  {best['note']}"
     yield from _speedups(best)
+    for case, reason in best["not_timed"].items():
+        yield f"  not timed: {case}: {reason}"
     if best["bound"]:
         yield f"  bound by {best['bound']}"
     for advice in best["advice"]:
@@ -135,6 +146,11 @@ def _cells(row: dict[str, Any]) -> tuple[str, ...]:
     )
 
 
+def place(source: str, message: str) -> str:
+    """ " at file:line", unless the message says it."""
+    return f" at {source}" if source and source not in message else ""
+
+
 def why(row: dict[str, Any]) -> str:
     """One line on a candidate: what is wrong with it, or what bounds it."""
     if not row["right"]:
@@ -142,7 +158,8 @@ def why(row: dict[str, Any]) -> str:
             f"{row['source']}: " if row["source"] and row["source"] not in row["message"] else ""
         )
         return f"{place}{row['message'] or row['says']}".replace("\n", " ")
-    return "; ".join(filter(None, (row["bound"], *row["advice"][:1]))) or "–"
+    untimed = [f"not timed: {reason}" for reason in row["not_timed"].values()][:1]
+    return "; ".join(filter(None, (row["bound"], *row["advice"][:1], *untimed))) or "–"
 
 
 def _failures(run: dict[str, Any]) -> Iterator[str]:
@@ -150,7 +167,7 @@ def _failures(run: dict[str, Any]) -> Iterator[str]:
         yield "Why others failed"
     for group in run["failures"]:
         numbers = ", ".join(f"#{n}" for n in group["numbers"])
-        at = f" at {group['source']}" if group["source"] else ""
+        at = place(group["source"], group["message"])
         yield f"  {group['says']}{at} ({numbers}): {group['message']}"
         for line in group["lines"]:
             yield f"    {'>' if line['here'] else ' '}{line['number']:5} {line['text']}"
@@ -178,13 +195,15 @@ def verdict(record: Record) -> Iterator[str]:
         return
     yield f"{'RIGHT' if found.right else 'NOT RIGHT'}: {name}"
     if not found.right:
-        at = f" at {found.source}" if found.source else ""
+        at = place(found.source, found.message)
         yield f"  {found.outcome.value}{at}: {found.message}"
         for line in source_lines(record.candidate.files, found.source):
             yield f"    {'>' if line['here'] else ' '}{line['number']:5} {line['text']}"
+    width = max((len(case.case) for case in found.cases), default=0)
     for case in found.cases:
-        message = f"  {case.message}" if case.message and not case.outcome.right else ""
-        yield f"  {case.case:<44} {case.outcome.value:<12} error {words.error(case.error)}{message}"
+        error = f"  error {words.error(case.error)}" if case.error is not None else ""
+        message = f"  {case.message}" if case.message not in found.message else ""
+        yield f"  {case.case:<{width}}  {case.outcome.value}{error}{message}"
     if record.timing is not None:
         yield f"  {words.time(record.time_us)}" + (", modelled" if record.timing.modelled else "")
         yield from _speedups(winner(record))

@@ -47,10 +47,19 @@ def ratio(given: Mapping[str, float] | None) -> str:
 
 
 def claim(given: Mapping[str, float]) -> str:
-    """What a ratio lets us say: 'faster', 'slower', or 'no claim' where the interval holds 1."""
-    if float(given["low"]) > 1.0:
+    """What a ratio lets us say: 'faster', 'slower', or 'no claim' where the interval holds 1.
+
+    A modelled ratio, whose ends are equal, says nothing either where it reads 1.00.
+
+    >>> claim({"value": 1.2, "low": 1.1, "high": 1.3}), claim({"value": 0.998, "low": 0.998, "high": 0.998})
+    ('faster', 'no claim')
+    """
+    low, high = float(given["low"]), float(given["high"])
+    if low == high and f"{low:.2f}" == "1.00":
+        return "no claim"
+    if low > 1.0:
         return "faster"
-    return "slower" if float(given["high"]) < 1.0 else "no claim"
+    return "slower" if high < 1.0 else "no claim"
 
 
 def size(count: float | None) -> str:
@@ -84,14 +93,16 @@ def span(seconds: float) -> str:
 def error(given: float | str | None) -> str:
     """A case's error as a share of what is allowed.
 
-    >>> error(0.031), error(75000.0), error("inf"), error(0.0)
-    ('3.1 %', '7.5e+04 ×', 'inf', '0 %')
+    >>> error(0.031), error(75000.0), error("inf"), error(0.0), error(3e-97)
+    ('3.1 %', '7.5e+04 ×', 'inf', '0 %', '<0.01 %')
     """
     if given is None:
         return "–"
     value = float(given)
     if value != value or value in (float("inf"), float("-inf")):
         return str(value)
+    if 0 < value < 1e-4:
+        return "<0.01 %"
     return f"{100 * value:.2g} %" if value <= 1 else f"{value:.3g} ×"
 
 
