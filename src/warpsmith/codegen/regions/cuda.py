@@ -98,10 +98,13 @@ def _fold(line: str) -> str:
     return "\n".join([*lines, current])
 
 
+TOTALS = {"batches", "rows", "cols", "depth"}
+
+
 def used_arguments(arguments: list[Argument], lines: list[str]) -> list[Argument]:
     """Arguments without the sizes that no line speaks of."""
     words = set(re.findall(r"\w+", "\n".join(lines)))
-    return [a for a in arguments if a.kind != "size" or a.name in words | {"rows", "cols"}]
+    return [a for a in arguments if a.kind not in ("size", "number") or a.name in words | TOTALS]
 
 
 class Body:
@@ -129,7 +132,8 @@ class Body:
         if value.op == "const":
             return self._bracket(cuda_literal(value.detail, dtype))
         if value.op == "size":
-            return self._cast(size_name_of(self.layout, value.detail, self.extra), "Index", CTYPES[dtype])
+            held = "Index" if value.dtype == "int64" else "double"
+            return self._cast(size_name_of(self.layout, value.detail, self.extra), held, CTYPES[dtype])
         if value.op == "iota":
             return self._cast(self.counter(value), "Index", CTYPES[dtype])
         held = register_dtype(value)
@@ -248,6 +252,7 @@ def parameter_list(arguments: list[Argument]) -> str:
         "load": "const {ctype}* __restrict__ {name}",
         "store": "{ctype}* __restrict__ {name}",
         "scalar": "{ctype} {name}",
+        "number": "{ctype} {name}",
         "size": "Index {name}",
         "stride": "Index {name}",
     }

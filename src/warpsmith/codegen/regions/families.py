@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from . import cuda
+from . import cuda, cuda_product
 from .cuda import Kernel
 from .ir import Region
 from .layout import Layout
@@ -42,6 +42,8 @@ def cuda_ladder(region: Region) -> list[Rung]:
     layout = cuda.prepare(region)
     if region.kind == "pointwise":
         return _pointwise_ladder(layout)
+    if region.kind == "contract":
+        return _product_ladder(layout)
     return _row_ladder(region, layout)
 
 
@@ -79,6 +81,35 @@ def _row_ladder(region: Region, layout: Layout) -> list[Rung]:
     if splittable:
         split = {"block": (256, 512, 128), "chunk": (4096, 1024, 16384), "width": (32,)}
         rungs.append(Rung("two stages: chunks of a row, then a merge in fixed order", _rows("split"), split))
+    return rungs
+
+
+def _product(rung: str) -> Make:
+    return lambda region, name, parameters, about: cuda_product.product(region, name, rung, parameters, about)
+
+
+def _product_ladder(layout: Layout) -> list[Rung]:
+    rungs = [
+        Rung("naive: one thread an output", _product("naive"), {"block": (256, 128, 512)}),
+        Rung("tiles in shared memory", _product("shared"), {"tile": (16, 32)}),
+    ]
+    registers = {
+        "tile_rows": (64, 128, 32),
+        "tile_cols": (64, 128, 32),
+        "tile_depth": (8, 16, 32),
+        "each_rows": (4, 8),
+        "each_cols": (4, 8),
+    }
+    rungs.append(Rung("several outputs a thread in registers, 16-byte loads", _product("registers"), registers))
+    if cuda_product.fits_tensor_cores(layout):
+        tensor = {
+            "tile_rows": (128, 64),
+            "tile_cols": (128, 64),
+            "tile_depth": (32, 64),
+            "warps_rows": (2, 1),
+            "warps_cols": (2, 4),
+        }
+        rungs.append(Rung("tensor cores (mma.sync), float32 accumulation", _product("tensor"), tensor))
     return rungs
 
 

@@ -85,16 +85,16 @@ class Host:
         for _, _, buffer in region.stores:
             self.allocate(buffer)
         for argument in kernel.arguments:
-            if argument.kind == "size":
+            if argument.kind in ("size", "number"):
                 self.lines.append(f"{argument.name} = {self.size(argument.host)}")
         self.lines += kernel.setup
         names = {a.name for a in kernel.arguments if a.kind == "size"}
-        space = " * ".join(n for n in ("batch", "rows", "cols", "inner") if n in names)
+        space = " * ".join(n for n in ("batches", "rows", "cols") if n in names)
         if language == "cuda":
             tensors = [f"{b.name if b.base is None else b.base.name}.numel()" for b in dict.fromkeys(loads)]
             self.lines.append(f"bits = 32 if max({', '.join([space, *tensors])}) < 2**30 else 64" if tensors else f"bits = 32 if {space} < 2**30 else 64")
         arguments = [self.argument(a) for a in kernel.arguments]
-        guard = " * ".join(n for n in ("batch", "rows", "cols") if n in names) if region.kind == "contract" else "rows"
+        guard = space if region.kind == "contract" else "rows"
         self.lines.append(f"if {guard} > 0:")
         if kernel.scratch:
             self.lines.append(f"    scratch = torch.empty({kernel.scratch}, dtype=torch.uint8, device={self.device})")

@@ -48,28 +48,45 @@ class Operand:
 
 
 @dataclass(eq=False)
+class Space:
+    """One dimension of a kernel's index space. name: of its coordinate. total: of its extent."""
+
+    name: str
+    total: str
+    indices: list[Index]
+
+    @property
+    def size(self) -> Size:
+        return product(i.size for i in self.indices)
+
+
+@dataclass(eq=False)
 class Layout:
     """The index variables of a region and its tensors.
 
-    rows: of the outer space. cols: of the inner space (empty for pointwise regions).
+    spaces: rows; or rows and cols; or batches, rows, cols and depth for a matrix product.
     """
 
-    rows: list[Index]
-    cols: list[Index]
+    spaces: list[Space]
     loads: dict[Value, Operand]
     stores: list[tuple[Value, Operand]]
     values: list[Value] = field(default_factory=list)
 
-    @property
-    def row_count(self) -> Size:
-        return product(i.size for i in self.rows)
+    def space(self, total: str) -> Space | None:
+        return next((s for s in self.spaces if s.total == total), None)
 
     @property
-    def col_count(self) -> Size:
-        return product(i.size for i in self.cols)
+    def rows(self) -> list[Index]:
+        space = self.space("rows")
+        return space.indices if space else []
+
+    @property
+    def cols(self) -> list[Index]:
+        space = self.space("cols")
+        return space.indices if space else []
 
     def index_of(self, axis: Axis) -> Index:
-        return next(i for i in (*self.rows, *self.cols) if axis in i.axes)
+        return next(i for s in self.spaces for i in s.indices if axis in i.axes)
 
     def operands(self) -> list[Operand]:
         return [*self.loads.values(), *(o for _, o in self.stores)]
@@ -118,16 +135,33 @@ def layout_of(region: Region, values: list[Value]) -> Layout:
     counted = [v for v in values if v.op == "iota"]
     fixed = any(v.op == "reduce" and v.detail[0].startswith("arg") for v in values)
     runs = [Operand(Buffer("iota", (), "int64"), leaves(v.detail), (v.detail,)) for v in counted]
-    rows = leaves(region.outer)
-    cols = leaves(region.inner)
+    spaces = []
+    for name, total, axes in _spaces(region, values, main, fixed):
+        indices = _merge(axes, [*operands, *runs])
+        _name(indices, name, total)
+        spaces.append(Space(name, total, indices))
+    return Layout(spaces, loads, stores, values)
+
+
+def _spaces(
+    region: Region, values: list[Value], main: Operand, fixed: bool
+) -> list[tuple[str, str, tuple[Axis, ...]]]:
+    """Name of the coordinate, name of the extent and axes of each dimension of the index space."""
+    outer, inner = leaves(region.outer), leaves(region.inner)
+    if region.kind == "pointwise":
+        return [("row", "rows", outer)]
     if region.kind == "rows":
-        rows = _like(rows, main)
-        cols = cols if fixed else _like(cols, main)
-    row_indices = _merge(rows, [*operands, *runs])
-    col_indices = _merge(cols, [*operands, *runs])
-    _name(row_indices, "row", "rows")
-    _name(col_indices, "col", "cols")
-    return Layout(row_indices, col_indices, loads, stores, values)
+        cols = inner if fixed else _like(inner, main)
+        return [("row", "rows", _like(outer, main)), ("col", "cols", cols)]
+    left, right = next(v for v in values if v.op == "contract").detail
+    rows, cols = leaves(left[-2]), leaves(right[-1])
+    batches = tuple(a for a in outer if a not in rows and a not in cols)
+    return [
+        ("batch", "batches", batches),
+        ("row", "rows", rows),
+        ("col", "cols", cols),
+        ("k", "depth", inner),
+    ]
 
 
 def _like(axes: tuple[Axis, ...], main: Operand) -> tuple[Axis, ...]:

@@ -367,10 +367,10 @@ def same_dims(one: Dims, two: Dims) -> bool:
 
 
 def size_of(value: Any) -> Size:
-    """A plain int or a sympy expression."""
+    """A plain number or a sympy expression."""
     expr = getattr(getattr(value, "node", None), "expr", None)
     if expr is None:
-        return int(value)
+        return value
     return int(expr) if expr.is_Integer else expr
 
 

@@ -176,7 +176,8 @@ def _ref(state: Lowering, value: Any, dtype: str) -> Ref:
         return value
     if isinstance(value, (bool, int, float)):
         return state.constant(value, dtype)
-    return Ref(state.make("size", dtype="int64", detail=value), ())  # a symbolic size
+    kind = "int64" if value.is_integer else "float64"
+    return Ref(state.make("size", dtype=kind, detail=value), ())  # a symbolic size, or made of some
 
 
 def _pointwise(state: Lowering, op: str, operands: list[Any], node: Any, dtype: str = "") -> Ref:

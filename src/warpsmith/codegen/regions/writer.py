@@ -12,7 +12,8 @@ from .layout import Index, Layout, Operand
 
 @dataclass(frozen=True)
 class Argument:
-    """One kernel argument. kind: "load", "store", "scalar", "size" or "stride".
+    """One kernel argument. kind: "load", "store", "scalar", "size", "number" (made of sizes,
+    but not whole) or "stride".
 
     host: what the host passes: a Buffer's name, or for sizes the expression itself.
     """
@@ -114,15 +115,11 @@ def arguments_of(layout: Layout, extra_sizes: dict[str, Size]) -> list[Argument]
         result.append(Argument("store", name, operand.buffer.dtype, operand.buffer))
     result += [Argument("scalar", b.name, "float64", b) for b in buffers if b.scalar]
     sizes: dict[str, Size] = {}
-    for indices, total in ((layout.rows, "rows"), (layout.cols, "cols")):
-        if indices:
-            count = 1
-            for index in indices:
-                count = count * index.size
-            sizes[total] = count
-            sizes |= {i.size_name: i.size for i in indices}
-    sizes = {"rows": 1} | sizes | extra_sizes
-    result += [Argument("size", name, "int64", size) for name, size in sizes.items()]
+    for space in layout.spaces:
+        sizes[space.total] = space.size
+        sizes |= {i.size_name: i.size for i in space.indices}
+    sizes |= extra_sizes
+    result += [Argument(_size_kind(s), name, _size_dtype(s), s) for name, s in sizes.items()]
     for buffer in buffers:
         if buffer.strided:
             for place in range(len(buffer.shape)):
@@ -132,13 +129,21 @@ def arguments_of(layout: Layout, extra_sizes: dict[str, Size]) -> list[Argument]
     return result
 
 
+def _size_kind(size: Size) -> str:
+    return "size" if isinstance(size, int) or size.is_integer else "number"
+
+
+def _size_dtype(size: Size) -> str:
+    return "int64" if _size_kind(size) == "size" else "float64"
+
+
 def store_name(operand: Operand, many: bool) -> str:
     return f"out_{operand.buffer.name}" if many else "out"
 
 
 def extents(layout: Layout) -> dict[str, Size]:
     """Sizes that values use as numbers and that are no index variable's: name -> expression."""
-    known = {str(layout.row_count), str(layout.col_count)}
+    known = {str(s.size) for s in layout.spaces}
     found: dict[str, Size] = {}
     for value in layout.values:
         if value.op == "size" and str(value.detail) not in known:
@@ -148,19 +153,17 @@ def extents(layout: Layout) -> dict[str, Size]:
 
 
 def size_name_of(layout: Layout, size: Size, extra: dict[str, Size]) -> str:
-    if layout.cols and str(size) == str(layout.col_count):
-        return "cols"
-    for name, known in extra.items():
-        if str(known) == str(size):
-            return name
-    return "rows"
+    """The name under which a kernel knows a size."""
+    named = {space.total: space.size for space in reversed(layout.spaces)} | extra
+    return next(name for name, known in named.items() if str(known) == str(size))
 
 
 def offset(layout: Layout, operand: Operand, used: set[str]) -> str:
     """The element offset of an operand, in coordinates and size names; notes the coordinates used."""
     terms: list[str] = []
     order = layout.uses(operand)
-    for group, name in ((layout.rows, "row"), (layout.cols, "col")):
+    for space in layout.spaces:
+        group, name = space.indices, space.name
         mine = [i for i in order if i in group]
         if not mine:
             continue
@@ -187,10 +190,10 @@ def _term(coordinate: str, factors: list[str]) -> str:
 def linear_count(layout: Layout, value: Value, used: set[str]) -> str:
     """A counter over some axes as an expression of coordinates."""
     indices = list(dict.fromkeys(layout.index_of(a) for a in leaves(value.detail)))
-    for group, name in ((layout.rows, "row"), (layout.cols, "col")):
-        if indices == group:
-            used.add(name)
-            return name
+    for space in layout.spaces:
+        if indices == space.indices:
+            used.add(space.name)
+            return space.name
     terms = []
     for place, index in enumerate(indices):
         used.add(index.name)
