@@ -26,11 +26,6 @@ def blocks(function: ir.Function) -> list[ir.Block]:
     return found
 
 
-def merged_labels(function: ir.Function) -> dict[str, int]:
-    """Label -> number of the block (of `blocks`) that it starts."""
-    return {block.label: block.index for block in blocks(function) if block.label}
-
-
 def waits(ins: ir.Instruction) -> bool:
     """Whether a loop around the instruction may wait for another thread."""
     return ins.opcode in _WAITS or (
@@ -80,3 +75,32 @@ def recursive(module: ir.Module, functions: list[ir.Function]) -> bool:
         if not leaves:
             return bool(graph)
         graph = {n: reached - leaves for n, reached in graph.items() if n not in leaves}
+
+
+RESERVED = "%reserved_smem"
+"""Name of the shared variable that stands for the system's reserved shared memory."""
+
+
+def shared_variables(module: ir.Module, functions: list[ir.Function]) -> list[ir.Variable]:
+    """The shared variables that the functions use, as declared."""
+    used = {name for f in functions for i in f.body if isinstance(i, ir.Instruction)
+            for name in symbols(i)}  # fmt: skip
+    found = [v for v in module.variables.values() if v.space == "shared"]
+    found += [v for f in functions for v in f.variables.values() if v.space == "shared"]
+    found = [v for v in found if v.name in used]
+    if any(name.startswith("%reserved_smem_offset") for name in used):
+        found.append(ir.Variable(RESERVED, "shared", "b8", 1024, 128))
+    return found
+
+
+def symbols(ins: ir.Instruction) -> Iterator[str]:
+    """Names of variables, functions and special registers among the operands."""
+    stack = list(ins.operands)
+    while stack:
+        item = stack.pop()
+        if isinstance(item, ir.Symbol | ir.Special):
+            yield item.name
+        elif isinstance(item, ir.Address):
+            stack.append(item.base)
+        elif isinstance(item, ir.Vector | ir.Tuple):
+            stack.extend(item.items)

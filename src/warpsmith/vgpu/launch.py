@@ -16,8 +16,9 @@ import numpy as np
 
 from warpsmith.errors import LaunchError, UnknownName
 
-from . import build, layout
+from . import analysis, build, layout
 from .counters import Counters, collect
+from .emit import SharedLayout
 from .faults import Fault, Place, describe
 from .loaded import Loaded
 from .memory import Memory
@@ -158,13 +159,13 @@ def _info(module: ir.Module, function: ir.Function) -> KernelInfo:
         offset += p.bytes
     required = function.directives.get("reqntid")
     limit = required or function.directives.get("maxntid") or (0,)
-    static = [v for v in (*function.variables.values(), *module.variables.values())
-              if v.space == "shared"]  # fmt: skip
+    shared = SharedLayout()
+    shared.place(analysis.shared_variables(module, analysis.closure(module, function.name)))
     files = dict.fromkeys(
         i.source.file for i in function.body if isinstance(i, ir.Instruction) and i.source
     )
     return KernelInfo(
-        function.name, tuple(parameters), sum(v.bytes for v in static), int(np.prod(limit)),
+        function.name, tuple(parameters), shared.size, int(np.prod(limit)),
         (*required, 1, 1)[:3] if required else None, function.register_count, tuple(files),
     )  # fmt: skip
 
@@ -300,6 +301,8 @@ class _Launch:
         record.parallel = int(workers > 1)
         bounds = [ranks * (blocks // ranks * i // workers) for i in range(workers + 1)]
         parts = [_Worker(record, first, last) for first, last in itertools.pairwise(bounds)]
+        for part in parts:
+            part.others = parts
         started = time.perf_counter()
         if workers == 1:
             parts[0].run()
@@ -355,6 +358,7 @@ class _Worker:
             blocks=self.blocks.ctypes.data, first_block=first, last_block=last,
         )  # fmt: skip
         self.printed = b""
+        self.others: list[_Worker] = []
 
     def run(self) -> None:
         library, raw = build.runtime(), ctypes.byref(self.raw)
@@ -362,6 +366,11 @@ class _Worker:
             if library.vg_worker_open(raw):
                 raise LaunchError("not enough memory for the launch's resident blocks.")
             library.vg_worker_run(raw)
+            if (
+                self.raw.fault.kind
+            ):  # the launch is over: the other workers stop at their next check
+                for other in self.others:
+                    other.raw.stop = 1
             if self.raw.printed:
                 self.printed = ctypes.string_at(self.raw.printed, self.raw.printed_bytes)
         finally:

@@ -8,7 +8,6 @@ from .emit import FUNCTION_BASE, Emitter, SharedLayout
 from .fixed import Constants
 from .handlers import emit_alu, emit_collective
 from .isa import load_rules, registry
-from .isa.memory import RESERVED
 from .program import Op, Program
 from .ptx import ir
 
@@ -42,7 +41,7 @@ class _Translation:
         self.frame_bytes: dict[str, int] = {}
 
     def program(self) -> Program:
-        self.shared.place(self._shared_variables())
+        self.shared.place(analysis.shared_variables(self.module, self.functions))
         for function in self.functions:
             self._function(function)
         self._link_calls()
@@ -59,21 +58,6 @@ class _Translation:
             locals_, self.shared.size, self.shared.dynamic_offset, entry.param_bytes,
             self.addresses,
         )  # fmt: skip
-
-    def _shared_variables(self) -> list[ir.Variable]:
-        used = {
-            operand_name
-            for function in self.functions
-            for ins in function.body
-            if isinstance(ins, ir.Instruction)
-            for operand_name in _symbols(ins)
-        }
-        found = [v for v in self.module.variables.values() if v.space == "shared"]
-        found += [v for f in self.functions for v in f.variables.values() if v.space == "shared"]
-        if any(name.startswith("%reserved_smem_offset") for name in used):
-            found.append(ir.Variable(RESERVED, "shared", "b8", 1024, 128))
-            used.add(RESERVED)
-        return [v for v in found if v.name in used]
 
     def _function(self, function: ir.Function) -> None:
         e = Emitter(self.module, function, self.constants, self.shared, self.ops, self.handlers,
@@ -161,15 +145,3 @@ def _resolve(ops: list[Op], starts: dict[str, int]) -> None:
             op.aux = starts[op.aux]
         if op.more and op.handler == "vg_op_brx":
             op.more = [starts[t] if isinstance(t, str) else t for t in op.more]
-
-
-def _symbols(ins: ir.Instruction):
-    stack = list(ins.operands)
-    while stack:
-        item = stack.pop()
-        if isinstance(item, ir.Symbol | ir.Special):
-            yield item.name
-        elif isinstance(item, ir.Address):
-            stack.append(item.base)
-        elif isinstance(item, ir.Vector | ir.Tuple):
-            stack.extend(item.items)

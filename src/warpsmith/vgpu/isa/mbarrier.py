@@ -99,7 +99,12 @@ def _bulk_address(e: Emitter, ins: ir.Instruction, item: ir.Operand | None) -> t
     if item is None:
         return SINK, 0, 0, 0
     lanes, flags, offset = e.address(ins, item)
-    return lanes, offset & 0xFFFF_FFFF, int(bool(flags & ADDRESS_FIXED)), int(not flags & ADDRESS_32)
+    return (
+        lanes,
+        offset & 0xFFFF_FFFF,
+        int(bool(flags & ADDRESS_FIXED)),
+        int(not flags & ADDRESS_32),
+    )
 
 
 @runtime("mapa")

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ..analysis import RESERVED
 from ..fixed import FixedLanes
 from ..program import SINK, SPECIALS, ParameterLanes
 from ..ptx import ir
@@ -280,9 +281,6 @@ def move_constant(e: Emitter, ins: ir.Instruction, target: ir.Register, value: i
     if not e.never_changes(ins, target, item):
         alu_handler(e, ins, [target], [item], lambda args: args[0])
 
-
-RESERVED = "%reserved_smem"
-"""Name of the shared variable that stands for the system's reserved shared memory."""
 
 CLOCKS = {"clock": 0, "clock64": 0, "globaltimer": 0, "clock_hi": 32, "globaltimer_lo": 0,
           "globaltimer_hi": 32}  # fmt: skip

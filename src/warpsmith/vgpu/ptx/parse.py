@@ -64,7 +64,11 @@ class _Scope:
         while scope:
             if found := scope.names.get(name):
                 return found
-            if numbered and (known := scope.ranges.get(numbered[1])) and int(numbered[2]) < known[0]:
+            if (
+                numbered
+                and (known := scope.ranges.get(numbered[1]))
+                and int(numbered[2]) < known[0]
+            ):
                 found = scope.names[name] = ir.Register(name + scope.suffix, known[1])
                 return found
             scope = scope.parent
@@ -88,6 +92,8 @@ class _Parser:
         self.source: ir.Source | None = None
         self.scope = _Scope(None, "")
         self.scope_count = 0
+        self.main_file = 0  # number of the file that the function's first line is in
+        self.callers: dict[tuple[int, int, int], tuple[int, int, int] | None] = {}
 
     # ------------------------------------------------------------------------- module level
 
@@ -267,6 +273,7 @@ class _Parser:
         else:
             tokens.expect("{")
             self.source = None
+            self.main_file, self.callers = 0, {}
             self._body()
             self._resolve_labels()
         known = self.result.functions.get(name)
@@ -369,16 +376,34 @@ class _Parser:
         return names
 
     def _loc(self) -> None:
-        number, line, column = (int(self.tokens.next()) for _ in range(3))
-        file = self.result.files.get(number, "")
-        self.source = ir.Source(file, line, column) if line else None
+        place = self._place()
+        self.main_file = self.main_file or place[0]
+        self.callers[place] = None
         while self.tokens.accept(","):
             if self.tokens.next() == "inlined_at":
-                for _ in range(3):
-                    self.tokens.next()
+                self.callers[place] = self._place()
             else:
                 self.tokens.next()
                 self._offset()
+        number, line, column = self._own(place)
+        file = self.result.files.get(number, "")
+        self.source = ir.Source(file, line, column) if line else None
+
+    def _place(self) -> tuple[int, int, int]:
+        number, line, column = (int(self.tokens.next()) for _ in range(3))
+        return number, line, column
+
+    def _own(self, place: tuple[int, int, int]) -> tuple[int, int, int]:
+        """The innermost place of an inlining chain that is in the kernel's own file: a fault inside a
+        library function is told at the user's line."""
+        at: tuple[int, int, int] | None = place
+        for _ in range(64):
+            if at is None:
+                return place
+            if at[0] == self.main_file:
+                return at
+            at = self.callers.get(at)
+        return place
 
     def _registers(self) -> None:
         kind = self.tokens.next()[1:]
@@ -388,9 +413,11 @@ class _Parser:
             name = self.tokens.next()
             if self.tokens.accept("<"):
                 count = int(self.tokens.next())
+                self.function.register_count += count - 1
                 self.scope.ranges[name] = (count, kind)
                 self.tokens.expect(">")
             else:
+                self.function.register_count += 1
                 self.scope.names[name] = ir.Register(name + self.scope.suffix, kind)
             if self.tokens.accept(";"):
                 return
@@ -454,7 +481,9 @@ class _Parser:
                 return ir.Immediate(32)
             if word[0] == "%":
                 if not _is_special(word):
-                    raise self.tokens.error(f"register {word!r} is not declared", self.tokens.at - 1)
+                    raise self.tokens.error(
+                        f"register {word!r} is not declared", self.tokens.at - 1
+                    )
                 return ir.Special(word)
             found = ir.Symbol(word)
         if isinstance(found, ir.Symbol) and self.tokens.peek() in ("+", "-"):

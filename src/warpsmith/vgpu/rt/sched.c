@@ -466,9 +466,24 @@ static void place(VgBlock *b, uint64_t number) {
   b->number = b->index[0] + L->grid[0] * (b->index[1] + L->grid[1] * b->index[2]);
 }
 
+static uint64_t gcd(uint64_t a, uint64_t b) { return b ? gcd(b, a % b) : a; }
+
+/* Sets of resident blocks in the schedule's order: as numbered, reversed, or by a coprime stride. */
+static uint64_t shuffled(const VgWorker *k, uint64_t number) {
+  uint64_t slots = k->launch->resident_blocks, sets = (k->last_block - k->first_block) / slots;
+  uint64_t set = (number - k->first_block) / slots, inside = (number - k->first_block) % slots;
+  if (k->launch->schedule == 1) set = sets - 1 - set;
+  if (k->launch->schedule == 2) {
+    uint64_t stride = k->launch->seed % sets * 2 + 1;
+    while (gcd(stride, sets) != 1) stride++;
+    set = (set * stride + k->launch->seed) % sets;
+  }
+  return k->first_block + set * slots + inside;
+}
+
 static void start_block(VgBlock *b, uint64_t number) {
   const VgLaunch *L = b->worker->launch;
-  if (L->schedule == 1) number = b->worker->first_block + b->worker->last_block - 1 - number;
+  number = shuffled(b->worker, number);
   place(b, number);
   memset(b->barrier, 0, sizeof b->barrier);
   memset(b->shared, 0xff, b->shared_bytes);   /* NaN: what was never written must show */
