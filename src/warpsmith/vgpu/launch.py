@@ -262,13 +262,15 @@ class _Launch:
 
     def __init__(self, module: Module, loaded: Loaded, shape: _Shape, params: bytes,
                  memory: Memory | None, count: bool):  # fmt: skip
-        self.module, self.loaded, self.shape, self.memory = module, loaded, shape, memory
+        self.module, self.loaded, self.shape = module, loaded, shape
         self.count = count
         self.params = ctypes.create_string_buffer(params + bytes(16))
         self.fixed = loaded.with_parameters(params)
-        self.table = None
-        if memory is not None:
-            self.table = loaded.variables.joined(memory).table(count)
+        self.allowed = loaded.variables.joined(memory or Memory())
+        self.allowed.register(
+            ctypes.addressof(self.params), len(self.params), "kernel parameters", readonly=True
+        )
+        self.table = self.allowed.table(count) if memory is not None else None
         self.record = self._record(len(params))
 
     def _record(self, param_bytes: int) -> layout.VgLaunch:
@@ -319,8 +321,7 @@ class _Launch:
         fault = next((p.fault for p in parts if p.fault is not None), None)
         found = None
         if fault is not None:
-            memory = self.loaded.variables.joined(self.memory or Memory())
-            found = describe(fault, memory, self.loaded.program.kernel, self._place)
+            found = describe(fault, self.allowed, self.loaded.program.kernel, self._place)
         return LaunchResult(
             self._counters(parts), found, b"".join(p.printed for p in parts).decode(errors="replace"),
             seconds, sum(p.early_collectives for p in parts),

@@ -323,6 +323,8 @@ class _Parser:
                 tokens.at += 1
                 depth -= 1
                 self.scope = self.scope.parent or self.scope
+            elif word == "":
+                raise tokens.error("the text ends in the middle of a function")
             elif word[:1] == "." or tokens.texts[tokens.at + 1] == ":":
                 self._body_directive()
             elif word == ";":

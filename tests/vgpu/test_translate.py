@@ -1,0 +1,161 @@
+"""Translation: what is refused and how it is told, what launches refuse, what is cached."""
+# SPDX-License-Identifier: Apache-2.0
+
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parent))
+from launching import Bench
+
+from warpsmith import vgpu
+from warpsmith.errors import LaunchError, UnknownName, UnsupportedInstruction
+from warpsmith.vgpu import analysis, build
+from warpsmith.vgpu.ptx.parse import parse
+from warpsmith.vgpu.translate import translate
+
+pytestmark = pytest.mark.virtual
+HEAD = '.version 8.7\n.target sm_80\n.address_size 64\n.file 1 "mine.cu"\n'
+
+
+def kernel(*lines, parameters=".param .u64 out", head="", directives=""):
+    return HEAD + head + (
+        f".visible .entry k({parameters}) {directives}\n{{\n.reg .pred %p<30>; .reg .b16 %h<30>;\n"
+        ".reg .b32 %r<30>; .reg .b64 %d<30>;\n" + "\n".join(lines) + "\nret;\n}\n"
+    )  # fmt: skip
+
+
+def outputs(*lines, threads=32, dtype=np.uint32, **options):
+    """What `%r1` of each thread is after the lines."""
+    store = ("ld.param.u64 %d20, [out];", "mov.u32 %r20, %tid.x;", "mad.wide.u32 %d21, %r20, 4, %d20;",
+             "st.global.b32 [%d21], %r1;")  # fmt: skip
+    out = np.zeros(threads, np.uint32)
+    Bench(kernel(*lines, *store, **options)).right("k", (1,), (threads,), out)
+    return out.view(dtype)
+
+
+def test_unsupported_instruction_names_itself_its_line_and_its_source():
+    text = kernel(".loc 1 17 3", "tex.2d.v4.f32.f32 {%r1, %r2, %r3, %r4}, [out, {%r5, %r6}];")
+    with pytest.raises(UnsupportedInstruction) as caught:
+        translate(parse(text), "k")
+    assert caught.value.instruction.startswith("tex.2d.v4.f32.f32")
+    assert caught.value.source == "mine.cu:17"
+    assert text.splitlines()[caught.value.line - 1].startswith("tex")
+
+
+def test_undefined_function_is_refused():
+    text = kernel("call gone, ();", head=".func gone();\n")
+    with pytest.raises(UnsupportedInstruction, match="'gone' is not defined"):
+        translate(parse(text), "k")
+
+
+@pytest.mark.parametrize(
+    ("grid", "block", "more", "words"),
+    [
+        ((1,), (256,), {}, "128"),
+        ((0,), (32,), {}, "grid"),
+        ((1,), (2048,), {}, "block"),
+        ((1, 70000), (32,), {}, "grid"),
+        ((1,), (32,), {"shared_bytes": 300 * 1024}, "232448"),
+        ((3,), (32,), {"cluster": (2, 1, 1)}, "multiple of cluster"),
+    ],
+)
+def test_launches_that_do_not_fit(grid, block, more, words):
+    module = vgpu.load(kernel(directives=".maxntid 128, 1, 1"))
+    with pytest.raises(LaunchError, match=words):
+        module.launch("k", grid, block, [0], **more)
+
+
+@pytest.mark.parametrize("args", [[], [1, 2], ["x"], [b"abc"], [1.5 + 2j], [2**64]])
+def test_arguments_that_do_not_fit(args):
+    with pytest.raises(LaunchError, match="k"):
+        vgpu.load(kernel()).launch("k", (1,), (32,), args)
+
+
+def test_unknown_names():
+    module = vgpu.load(kernel())
+    with pytest.raises(UnknownName, match="kernel"):
+        module.launch("q", (1,), (32,), [0])
+    with pytest.raises(UnknownName, match="schedule"):
+        module.launch("k", (1,), (32,), [0], schedule="fast")
+
+
+def test_kernel_info():
+    text = kernel(
+        "mov.u32 %r1, tile;", "mov.u32 %r2, big;",
+        parameters=".param .u64 .ptr .global .align 16 a, .param .f32 x, .param .align 8 .b8 s[24]",
+        head=".shared .align 16 .b8 tile[100];\n.shared .align 8 .b64 big[2];\n.shared .b8 other[9];\n",
+        directives=".reqntid 64, 2, 1",
+    )  # fmt: skip
+    info = vgpu.load(text).kernels["k"]
+    assert [(p.kind, p.size, p.align, p.offset) for p in info.parameters] == [
+        ("pointer", 8, 8, 0), ("scalar", 4, 4, 8), ("scalar", 24, 8, 16),
+    ]  # fmt: skip
+    assert info.static_shared_bytes == 104 + 16
+    assert (info.max_threads, info.required_block) == (128, (64, 2, 1))
+    assert info.registers_declared == 4 * 29
+
+
+def test_same_spelling_is_compiled_once():
+    outputs("mov.u32 %r1, %laneid;", "mad.lo.s32 %r1, %r1, 77, 5;")
+    before = build.HANDLERS.compiled
+    found = outputs("mov.u32 %r1, %laneid;", "mad.lo.s32 %r1, %r1, 99, 6;")
+    assert build.HANDLERS.compiled == before
+    assert list(found) == [99 * i + 6 for i in range(32)]
+
+
+def test_dynamic_shared_memory_follows_the_static():
+    head = ".shared .align 4 .b8 fixed[20];\n.extern .shared .align 128 .b8 dyn[];\n"
+    text = kernel("mov.u32 %r1, fixed;", "mov.u32 %r2, dyn;", head=head)
+    program = translate(parse(text), "k")
+    assert (program.static_shared_bytes, program.dynamic_shared_offset) == (20, 128)
+
+
+def test_guarded_instructions_write_only_their_lanes():
+    found = outputs("mov.u32 %r2, %laneid;", "mov.u32 %r1, 7;", "setp.lt.u32 %p1, %r2, 10;",
+                    "@%p1 add.u32 %r1, %r1, %r2;", "@!%p1 mov.u32 %r1, 1;")  # fmt: skip
+    assert list(found) == [7 + i if i < 10 else 1 for i in range(32)]
+
+
+def test_a_block_that_is_no_multiple_of_a_warp():
+    assert list(outputs("mov.u32 %r1, %tid.x;", threads=45)) == list(range(45))
+
+
+def test_vectors_pack_and_unpack():
+    found = outputs("mov.u32 %r2, %laneid;", "cvt.u16.u32 %h1, %r2;", "mov.u16 %h2, 3;",
+                    "mov.b32 %r3, {%h1, %h2};", "mov.b32 {%h3, %h4}, %r3;",
+                    "mov.b32 %r1, {%h4, %h3};")  # fmt: skip
+    assert list(found) == [3 | i << 16 for i in range(32)]
+
+
+def test_carry_survives_other_instructions():
+    found = outputs("mov.u32 %r2, %laneid;", "add.cc.u32 %r3, %r2, 0xFFFFFFF0;",
+                    "mul.lo.u32 %r4, %r2, %r2;", "addc.u32 %r1, 100, 0;")  # fmt: skip
+    assert list(found) == [101 if i >= 16 else 100 for i in range(32)]
+
+
+def test_branch_table():
+    found = outputs("mov.u32 %r2, %laneid;", "rem.u32 %r3, %r2, 3;",
+                    "T: .branchtargets A, B, C;", "brx.idx %r3, T;",
+                    "A: mov.u32 %r1, 10; bra E;", "B: mov.u32 %r1, 20; bra E;",
+                    "C: mov.u32 %r1, 30;", "E:")  # fmt: skip
+    assert list(found) == [10 * (i % 3 + 1) for i in range(32)]
+
+
+def test_byval_parameter_through_its_address():
+    text = kernel("mov.b64 %d1, s;", "cvta.param.u64 %d2, %d1;", "mov.u32 %r1, %laneid;",
+                  "and.b32 %r1, %r1, 3;", "mul.wide.u32 %d3, %r1, 4;", "add.s64 %d4, %d2, %d3;",
+                  "ld.u32 %r2, [%d4];", "ld.param.u64 %d5, [out];", "mov.u32 %r3, %laneid;",
+                  "mad.wide.u32 %d6, %r3, 4, %d5;", "st.global.u32 [%d6], %r2;",
+                  parameters=".param .u64 out, .param .align 4 .b8 s[16]")  # fmt: skip
+    out = np.zeros(32, np.uint32)
+    Bench(text).right("k", (1,), (32,), out, np.array([5, 6, 7, 8], np.uint32).tobytes())
+    assert list(out) == [5, 6, 7, 8] * 8
+
+
+def test_blocks_end_at_branches_and_calls():
+    text = kernel("A: add.u32 %r1, %r1, 1;", "@%p1 bra A;", "exit;")
+    found = analysis.blocks(parse(text).functions["k"])
+    assert [len(b.instructions) for b in found] == [2, 1, 1, 0]
