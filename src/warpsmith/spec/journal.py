@@ -25,7 +25,7 @@ SCHEMA = 1
 APPLICATION_ID = 0x77617270  # "warp" in the file's header, so that `file` and we know it
 BUSY_SECONDS = 5.0
 KNOCK_SECONDS = 0.1
-YIELD_SECONDS = 0.04
+YIELD_SECONDS = 0.2
 
 _TABLES = """
 CREATE TABLE facts (key TEXT PRIMARY KEY, value TEXT NOT NULL);
@@ -112,7 +112,7 @@ class Journal:
             "created": _now(),
         }
         _write_new(path, {key: _dumps(value, key) for key, value in facts.items()})
-        return cls(path).claim()
+        return cls(path)._take(knock=False)
 
     @classmethod
     def open(cls, path: str | Path, *, write: bool = False) -> Journal:
@@ -122,16 +122,21 @@ class Journal:
 
     def claim(self) -> Journal:
         """Become the writer. JournalError if another process is."""
+        return self._take(knock=True)
+
+    def _take(self, *, knock: bool) -> Journal:
         with self._lock:
-            if not self._writes:
+            if self._writes:
+                return self
+            if knock:
                 # A writer lets go for microseconds at each commit. Who slips in there gives the lock
                 # back once, so that the rightful writer has it again, and is then refused.
                 self._begin(KNOCK_SECONDS)
                 self._connection.rollback()
                 time.sleep(YIELD_SECONDS)
-                self._begin(KNOCK_SECONDS)
-                with self._transaction():
-                    self._insert_event(Event(_now(), "opened", text=f"process {os.getpid()}"))
+            self._begin(KNOCK_SECONDS)
+            with self._transaction():
+                self._insert_event(Event(_now(), "opened", text=f"process {os.getpid()}"))
         return self
 
     def append(self, record: Record) -> Record:
