@@ -97,7 +97,14 @@ def product(
     lines += [body.stored(v, o) for v, o in layout.stores]
     coordinates = [line for line in _taken_apart(layout, body.used) if not line.startswith("const Index k_")]
     left, right = side(layout, total.args[0], "row"), side(layout, total.args[1], "col")
-    spoken = [*lines, *coordinates, left.at, right.at, *left.coordinates, *right.coordinates]
+    batch = list(dict.fromkeys(
+        line for line in (*left.coordinates, *right.coordinates, *coordinates) if line.startswith("const Index batch_")
+    ))  # fmt: skip
+    if rung in ("registers", "tensor"):
+        coordinates = [line for line in coordinates if line not in batch]
+        left.coordinates = [line for line in left.coordinates if line not in batch]
+        right.coordinates = [line for line in right.coordinates if line not in batch]
+    spoken = [*batch, *lines, *coordinates, left.at, right.at, *left.coordinates, *right.coordinates]
     arguments = used_arguments(arguments, spoken)
     for argument in arguments:  # the epilogue reads by these names too
         assert argument.name not in ("a", "b"), argument.name
@@ -113,6 +120,7 @@ def product(
         ctype=CTYPES[register_dtype(total)],
         lines=lines,
         coordinates=coordinates,
+        batch=batch,
         parameters=parameter_list(arguments),
         names=", ".join(a.name for a in arguments),
         mma="bf16" if layout.loads[total.args[0]].buffer.dtype == "bfloat16" else "f16",

@@ -53,6 +53,9 @@ def _pointwise_ladder(layout: Layout) -> list[Rung]:
         Rung("naive: one thread an element", _pointwise(1), blocks),
         Rung("grid stride: a persistent grid walks over the elements", _pointwise(2), blocks | {"max_blocks": (132 * 8, 132 * 16, 132 * 4)}),
     ]
+    if cuda.crossing(layout) is not None:
+        tile = {"tile": (32,), "depth": (8, 16, 4)}
+        rungs.append(Rung("transposed operands through padded tiles in shared memory", cuda.transpose, tile))
     if cuda.widest_vector(layout) > 1:
         tuned = blocks | {"unroll": (1, 2, 4), "max_blocks": MOST_BLOCKS}
         rungs.append(Rung("16-byte packs with a scalar tail", _pointwise(3), tuned))

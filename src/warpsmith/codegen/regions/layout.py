@@ -71,6 +71,7 @@ class Layout:
     loads: dict[Value, Operand]
     stores: list[tuple[Value, Operand]]
     values: list[Value] = field(default_factory=list)
+    linear: bool = True  # whether a kernel has one running coordinate for each space
 
     def space(self, total: str) -> Space | None:
         return next((s for s in self.spaces if s.total == total), None)

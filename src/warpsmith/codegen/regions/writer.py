@@ -167,7 +167,8 @@ def offset(layout: Layout, operand: Operand, used: set[str]) -> str:
         mine = [i for i in order if i in group]
         if not mine:
             continue
-        if _whole(group, mine, order) and not operand.buffer.strided:
+        whole = layout.linear and not operand.buffer.strided and _whole(group, mine, order)
+        if whole:
             terms.append(_term(name, layout.stride(operand, mine[-1])))
             used.add(name)
             continue
@@ -191,7 +192,7 @@ def linear_count(layout: Layout, value: Value, used: set[str]) -> str:
     """A counter over some axes as an expression of coordinates."""
     indices = list(dict.fromkeys(layout.index_of(a) for a in leaves(value.detail)))
     for space in layout.spaces:
-        if indices == space.indices:
+        if layout.linear and indices == space.indices:
             used.add(space.name)
             return space.name
     terms = []
