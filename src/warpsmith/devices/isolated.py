@@ -296,6 +296,7 @@ def _spawn(
     environment["PYTHONPATH"] = os.pathsep.join(
         p for p in (home, environment.get("PYTHONPATH")) if p
     )
+    environment.setdefault("OMP_WAIT_POLICY", "passive")  # idle threads must not spin
     if name == "virtual":
         environment["CUDA_VISIBLE_DEVICES"] = ""
     return subprocess.Popen(

@@ -23,6 +23,10 @@ def recorded(found: list[dict[str, Any]]) -> Iterator[None]:
     from torch.utils._python_dispatch import TorchDispatchMode
 
     class Recorder(TorchDispatchMode):
+        @classmethod
+        def _should_skip_dynamo(cls) -> bool:
+            return False  # True imports torch._dynamo, which takes seconds
+
         def __torch_dispatch__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None):
             result = function(*args, **(kwargs or {}))
             cost = _cost(function, args, kwargs or {}, result)

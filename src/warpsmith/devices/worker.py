@@ -40,13 +40,15 @@ def main() -> None:
     options.target = from_plain(Target, json.loads(options.target))
     _preload(options.device)
     Keeper(socket.socket(fileno=options.control), options).serve()
+    os._exit(0)  # the teardown of torch takes a second
 
 
 def _preload(device: str) -> None:
     """Import what candidates need and what does not start threads or CUDA."""
     import torch  # noqa: F401
+    import torch.utils.flop_counter
 
-    from . import local  # noqa: F401
+    from . import host, local, memory, trace  # noqa: F401
 
 
 class Keeper:

@@ -115,6 +115,10 @@ def reduction_length(call: Callable[[], Any]) -> int:
     longest = 1
 
     class Watch(TorchDispatchMode):
+        @classmethod
+        def _should_skip_dynamo(cls) -> bool:
+            return False  # True imports torch._dynamo, which takes seconds
+
         def __torch_dispatch__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None):
             nonlocal longest
             result = function(*args, **(kwargs or {}))

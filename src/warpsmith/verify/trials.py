@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import math
 import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -38,10 +39,18 @@ def plan(task: Task, *, hidden: int, seed: int, max_elements: int) -> list[Trial
     """
     draw = random.Random(seed)
     trials = [Trial(task.main, main=True), *(Trial(case) for case in task.cases)]
-    for index, dims in enumerate(_hidden_dims(task, hidden, draw, max_elements)):
+    known: dict[tuple[tuple[str, int], ...], int] = {}
+
+    def elements(dims: Mapping[str, int]) -> int:
+        key = tuple(sorted(dims.items()))
+        if key not in known:
+            known[key] = count_elements(task, dims)
+        return known[key]
+
+    for index, dims in enumerate(_hidden_dims(task, hidden, draw, elements, max_elements)):
         trials.append(Trial(Case(dims, hidden=True), _data_of(task, index)))
     trials = [replace(t, case=replace(t.case, seed=draw.getrandbits(_SEED_BITS))) for t in trials]
-    return sorted(trials, key=lambda t: (count_elements(task, t.case.dims), not t.main))
+    return sorted(trials, key=lambda t: (elements(t.case.dims), not t.main))
 
 
 def _data_of(task: Task, index: int) -> str:
@@ -50,14 +59,17 @@ def _data_of(task: Task, index: int) -> str:
 
 
 def _hidden_dims(
-    task: Task, hidden: int, draw: random.Random, max_elements: int
+    task: Task,
+    hidden: int,
+    draw: random.Random,
+    elements: Callable[[Mapping[str, int]], int],
+    most: int,
 ) -> list[dict[str, int]]:
     if not task.ranges:
         return [{} for _ in range(min(hidden, 2))]
     found: list[dict[str, int]] = []
-    for attempt in range(4 * hidden):
-        style = _STYLES[attempt % len(_STYLES)]
-        dims = _fit(task, style(task.ranges, draw), max_elements)
+    for dims, kept in itertools.islice(_suggestions(task.ranges, draw), 4 * hidden):
+        dims = _fit(task, dims, kept, elements, most)
         if dims not in found:
             found.append(dims)
         if len(found) == hidden:
@@ -65,31 +77,26 @@ def _hidden_dims(
     return found
 
 
-def _lowest(ranges: Mapping[str, Range], draw: random.Random) -> dict[str, int]:
-    return {name: r.low for name, r in ranges.items()}
+def _suggestions(
+    ranges: Mapping[str, Range], draw: random.Random
+) -> Iterator[tuple[dict[str, int], str]]:
+    """Sizes to try, and the size to be kept when they are too many: edges, one long axis at a time,
+    primes, the next long axis, all lowest, and again."""
+    names = sorted(ranges)
+    draw.shuffle(names)
+    long = itertools.cycle(names)
+    while True:
+        yield {name: draw.choice(edges(r)) for name, r in ranges.items()}, ""
+        yield _one_long(ranges, draw, name := next(long)), name
+        yield {name: draw.choice(odd_sizes(r, draw)) for name, r in ranges.items()}, ""
+        yield _one_long(ranges, draw, name := next(long)), name
+        yield {name: r.low for name, r in ranges.items()}, ""
 
 
-def _edges(ranges: Mapping[str, Range], draw: random.Random) -> dict[str, int]:
-    return {name: draw.choice(edges(r)) for name, r in ranges.items()}
-
-
-def _odd(ranges: Mapping[str, Range], draw: random.Random) -> dict[str, int]:
-    return {name: draw.choice(odd_sizes(r, draw)) for name, r in ranges.items()}
-
-
-def _one_long(ranges: Mapping[str, Range], draw: random.Random) -> dict[str, int]:
-    """One size as long as it gets, the others small: long reductions, many rows."""
-    long = draw.choice(sorted(ranges))
+def _one_long(ranges: Mapping[str, Range], draw: random.Random, long: str) -> dict[str, int]:
+    """One size at its highest or just below, the others small: long reductions, many rows."""
     small = {name: draw.choice(edges(r)[:6]) for name, r in ranges.items()}
-    return small | {long: ranges[long].high}
-
-
-_STYLES: tuple[Callable[[Mapping[str, Range], random.Random], dict[str, int]], ...] = (
-    _edges,
-    _odd,
-    _one_long,
-    _lowest,
-)
+    return small | {long: draw.choice(edges(ranges[long])[-2:])}
 
 
 def edges(size: Range) -> list[int]:
@@ -125,13 +132,19 @@ def _prime(n: int) -> bool:
     return n > 1 and all(n % d for d in range(2, math.isqrt(n) + 1))
 
 
-def _fit(task: Task, dims: dict[str, int], max_elements: int) -> dict[str, int]:
-    """Shrink the largest size until the inputs fit the budget, or every size is at its lowest."""
-    while count_elements(task, dims) > max_elements:
+def _fit(
+    task: Task,
+    dims: dict[str, int],
+    kept: str,
+    elements: Callable[[Mapping[str, int]], int],
+    most: int,
+) -> dict[str, int]:
+    """Shrink the largest size, `kept` last, until the inputs fit, or every size is at its lowest."""
+    while elements(dims) > most:
         shrinkable = [n for n in dims if dims[n] > task.ranges[n].low]
         if not shrinkable:
             break
-        largest = max(shrinkable, key=lambda n: dims[n])
+        largest = max(shrinkable, key=lambda n: (n != kept, dims[n]))
         odd = dims[largest] % 2
         half = _snap(dims[largest] // 2, task.ranges[largest])
         keeps_odd = task.ranges[largest].multiple == 1 and half > task.ranges[largest].low
