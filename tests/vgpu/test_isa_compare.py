@@ -134,15 +134,24 @@ def test_packed_halves_compare_by_themselves(library, name):
             assert int(got[0][row]) == want[0] * true | want[1] * true << 16
 
 
+SOURCES = {"ex2.f64": ["a"], "fma.rn.oob.f16": ["a", "b", "c"], "prmt.b32.zzz": ["a", "b", "c"]}
+
+
 @pytest.mark.parametrize("name", [
     "add.rn.ftz.e4m3", "add.wide.s32", "mul.wide.u64", "setp.lo.f32", "setp.equ.s32", "cvt.rs.f16x2.f32",
-    "ex2.f64", "fma.rn.oob.f16", "min.sat.f32", "prmt.b32.zzz", "add.sat.u32", "vadd.u32.u32.u32",
+    "ex2.f64", "fma.rn.oob.f16", "min.sat.f32", "prmt.b32.zzz", "add.sat.u32",
 ])  # fmt: skip
 def test_unknown_forms_are_refused_by_name(name):
-    rule = registry.ALU.get(name.split(".")[0])
-    if rule is None:
-        return
+    rule = registry.ALU[name.split(".")[0]]
     with pytest.raises(UnsupportedInstruction) as caught:
-        rule.emit(instruction(name), ["a", "b", "c", "d"])
+        rule.emit(instruction(name), SOURCES.get(name, ["a", "b"]))
     assert name in str(caught.value)
     assert caught.value.line == 7
+
+
+@pytest.mark.parametrize(("name", "count"), [("add.f32", 1), ("add.f32", 3), ("fma.rn.f32", 2),
+                                             ("bfi.b32", 3), ("setp.lt.f32", 4), ("abs.s32", 2)])  # fmt: skip
+def test_a_wrong_number_of_sources_is_refused(name, count):
+    rule = registry.ALU[name.split(".")[0]]
+    with pytest.raises(UnsupportedInstruction, match="source operands"):
+        rule.emit(instruction(name), ["a"] * count)

@@ -36,6 +36,7 @@ def _clamped(source: str, target: str, x: str) -> str:
 def from_integer(form: Form, a: list[str]) -> str:
     if form.has("pack"):
         return pack_pair(form, a)
+    form.expect(a, 1)
     target, source = form.types
     if target in FLOATS:
         return finish(form, target, _integer_to_float(form, target, source, a[0]))
@@ -65,11 +66,13 @@ def _narrow(target: str, mode: int, wide: str, saturate: int = 0) -> str:
      + " ".join(_SMALL), mods=f"{_MODS} relu satfinite rna")  # fmt: skip
 def from_float(form: Form, a: list[str]) -> str:
     target, source = form.types
+    small = target in _SMALL or target == "ue8m0x2"
+    form.expect(a, 2 if small or target in PACKED else 1)
     if target == "tf32":
         return _to_tf32(form, a[0])
     if target in PACKED:
         return _pack_halves(form, a)
-    if target in _SMALL or target == "ue8m0x2":
+    if small:
         return _pack_small(form, [load(source, v) for v in a])
     x = flush(form, source, a[0]) if source == "f32" else a[0]
     value = load(source, x)
@@ -166,6 +169,7 @@ def _pack_small(form: Form, values: list[str]) -> str:
     "cvt", types="f16x2 bf16x2", also=f"ue8m0x2 {' '.join(_SMALL)}", mods="rn rz rp satfinite relu"
 )
 def from_packed(form: Form, a: list[str]) -> str:
+    form.expect(a, 1)
     low, high = halves(a[0])
     return _pack_small(form, [load(PACKED[form.type], v) for v in (high, low)])
 
@@ -189,6 +193,7 @@ def from_scale(form: Form, a: list[str]) -> str:
 @alu("cvt", types="b32", also="u2 s2 u4 s4 u8 s8 u16 s16 s32", mods="pack sat")
 def pack_integers(form: Form, a: list[str]) -> str:
     """Saturate a and b into the low bits, below what c holds, shifted up: b is the lowest."""
+    form.expect(a, 3)
     target, bits = form.types[0], width(form.types[0])
     mask = (1 << bits) - 1
     parts = [f"((u32){_clamped('s32', target, v)} & {mask})" for v in a[:2]]
@@ -197,5 +202,6 @@ def pack_integers(form: Form, a: list[str]) -> str:
 
 def pack_pair(form: Form, a: list[str]) -> str:
     """`cvt.pack.sat.u16.s32 d, a, b`: a goes to the upper half."""
+    form.expect(a, 2)
     parts = [f"(u32){_clamped('s32', form.types[0], v)}" for v in a[:2]]
     return f"w_pack16({parts[1]}, {parts[0]})"

@@ -66,6 +66,11 @@ class Form:
         """The first modifier among the choices, else the default."""
         return next((m for m in self.mods if m in choices), default)
 
+    def expect(self, args: list[str], least: int, most: int | None = None) -> None:
+        """Refuse the instruction when it has not so many source operands."""
+        if not least <= len(args) <= (most or least):
+            self.refuse(f"it has {len(args)} source operands, not {least}")
+
     def refuse(self, why: str) -> Any:
         """Raise UnsupportedInstruction for this instruction."""
         raise registry.unsupported(self.ins, why)
@@ -97,6 +102,21 @@ class Entry:
 
 
 RULES: dict[tuple[str, str], Entry] = {}
+
+# opcode -> fewest and most source operands; three where it is not named
+_ONE = ["abs", "neg", "not", "cnot", "clz", "popc", "brev", "bfind", "testp", "rcp", "sqrt", "rsqrt",
+        "sin", "cos", "ex2", "lg2", "tanh"]  # fmt: skip
+_TWO = ["add", "sub", "mul", "mul24", "div", "rem", "and", "or", "xor", "shl", "shr", "copysign",
+        "bmsk", "szext"]  # fmt: skip
+_SOURCES = {
+    **dict.fromkeys(_ONE, (1, 1)),
+    **dict.fromkeys(_TWO, (2, 2)),
+    **dict.fromkeys(["setp", "set", "min", "max"], (2, 3)),
+    "cvt": (1, 3),
+    "bfi": (4, 4),
+    "madc": (4, 4),
+    "lop3": (4, 5),
+}
 
 
 def alu(
@@ -136,6 +156,7 @@ def emit(ins: Instruction, args: list[str]) -> Result:
     strange += [m for m in form.mods if m not in entry.mods]
     if strange:
         form.refuse(f"'.{strange[0]}' is not one of its known forms")
+    form.expect(args, *_SOURCES.get(form.base, (3, 3)))
     return entry.rule(form, args)
 
 

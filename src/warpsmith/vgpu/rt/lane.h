@@ -79,14 +79,14 @@ W_FN float w_odd_f32(double x) {
   float f = (float)x;
   u32 b = w_b32(f);
   double back = (double)f;
-  u32 up = w_f64(w_b64(back) << 1 >> 1) < w_f64(w_b64(x) << 1 >> 1);
-  return w_f32((back == x) | (b & 1) | (x != x) ? b : up ? b + 1 : b - 1);
+  u32 inexact = back == x ? 0 : 1, up = (back < 0 ? -back : back) < (x < 0 ? -x : x) ? 1 : 0;
+  return w_f32(b + (inexact & ~b & 1) * (2 * up - 1));
 }
 W_FN double w_odd_sum(double a, double b) { /* a + b, rounded to odd; error term by Knuth */
   double s = a + b, t = s - a, e = (a - (s - t)) + (b - t);
-  u64 bits = w_b64(s), away = (e > 0) == (s > 0);
-  u64 keep = (((e < 0) | (e > 0)) == 0) | (bits & 1) | ((bits & ~0ull >> 1) > 0x7fefffffffffffffull);
-  return w_f64(keep ? bits : away ? bits + 1 : bits - 1);
+  u64 bits = w_b64(s), sign = w_b64(e) ^ bits;
+  u64 inexact = (e < 0 ? 1 : 0) | (e > 0 ? 1 : 0), down = sign >> 63; /* e is NaN where s is not finite */
+  return w_f64(bits + (inexact & ~bits & 1) * (1 - 2 * down));
 }
 W_FN double w_odd_u64(u64 x) {
   return x >> 53 ? (double)(s64)(x >> 11 | ((x & 0x7ff) != 0)) * 2048. : (double)(s64)x;
@@ -247,18 +247,23 @@ W_FN u64 w_mulhi_u64(u64 a, u64 b) {
 W_FN u64 w_mulhi_s64(u64 a, u64 b) {
   return w_mulhi_u64(a, b) - ((s64)a < 0 ? b : 0) - ((s64)b < 0 ? a : 0);
 }
-/* A division by zero gives all ones, as the code that ptxas emits does. */
+/* A division by zero gives all ones, as the code that ptxas emits does. 32-bit quotients go through
+   f64, which is exact for them (two quotients differ by 2**-32 at least) and has vector division. */
+W_FN u32 w_quotient_u32(u32 a, u32 b) {
+  double x = (double)(s32)(a ^ 0x80000000u) + 2147483648., y = (double)(s32)(b ^ 0x80000000u) + 2147483648.;
+  return (u32)(s32)(__builtin_trunc(x / y) - 2147483648.) ^ 0x80000000u;
+}
+W_FN s32 w_quotient_s32(s32 a, s32 b) { return (s32)((double)a / (double)b); }
+W_FN u64 w_quotient_u64(u64 a, u64 b) { return a / b; }
+W_FN s64 w_quotient_s64(s64 a, s64 b) { return a / b; }
 #define W_DIVREM(U, S, N)                                                                          \
-  W_FN U w_div_u##N(U a, U b) { U d = b ? b : 1; return b ? a / d : ~(U)0; }                       \
-  W_FN U w_rem_u##N(U a, U b) { U d = b ? b : 1; return b ? a % d : ~(U)0; }                       \
+  W_FN U w_div_u##N(U a, U b) { return b ? w_quotient_u##N(a, b ? b : 1) : ~(U)0; }                \
+  W_FN U w_rem_u##N(U a, U b) { return b ? a - b * w_quotient_u##N(a, b ? b : 1) : ~(U)0; }        \
   W_FN U w_div_s##N(U a, U b) {                                                                    \
-    S d = b + 1 > 1 ? (S)b : 1;                                                                    \
-    return b + 1 > 1 ? (U)((S)a / d) : b ? 0 - a : ~(U)0;                                          \
+    U plain = b + 1 > 1, q = (U)w_quotient_s##N((S)a, plain ? (S)b : 1);                           \
+    return plain ? q : b ? 0 - a : ~(U)0;                                                          \
   }                                                                                                \
-  W_FN U w_rem_s##N(U a, U b) {                                                                    \
-    S d = b + 1 > 1 ? (S)b : 1;                                                                    \
-    return b + 1 > 1 ? (U)((S)a % d) : b ? 0 : ~(U)0;                                              \
-  }
+  W_FN U w_rem_s##N(U a, U b) { return b ? a - b * w_div_s##N(a, b) : ~(U)0; }
 W_DIVREM(u32, s32, 32)
 W_DIVREM(u64, s64, 64)
 #undef W_DIVREM
