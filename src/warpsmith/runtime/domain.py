@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import inspect
 import itertools
+import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -45,7 +46,8 @@ class Domain:
 
     shapes: the sizes of the verified cases. formulas: for each input and axis a polynomial in the
     ranged dims, where `get_inputs` follows one; then every size within `ranges` is inside too.
-    state: shape and dtype of each weight. compute_capability: of the target it was verified on.
+    state: shape and dtype of each weight. compute_capability: of the target it was verified on; None
+    if nobody knows, and then no GPU is inside.
     """
 
     arguments: tuple[Argument, ...]
@@ -76,12 +78,13 @@ class Domain:
         devices = {t.device for t in tensors}
         if len(devices) > 1:
             return "device", f"tensors are on {', '.join(sorted(map(str, devices)))}"
-        if tensors and tensors[0].is_cuda and self.compute_capability is not None:
+        if tensors and tensors[0].is_cuda:
             here = torch.cuda.get_device_capability(tensors[0].device)
             if here != self.compute_capability:
+                there = self.compute_capability
                 return "device", (
                     f"this GPU has compute capability {_dotted(here)}, "
-                    f"verified on {_dotted(self.compute_capability)}"
+                    f"verified on {_dotted(there) if there else 'one that is not known any more'}"
                 )
         return "", ""
 
@@ -139,6 +142,14 @@ def verified_dims(task: Task, record: Record) -> list[dict[str, int]]:
             pairs = re.findall(r"(\w+)=(-?\d+)", case.case)
             found.append({name: int(value) for name, value in pairs if name in known})
     return [d for i, d in enumerate(found) if d not in found[:i]]
+
+
+def smallest(task: Task, points: Sequence[dict[str, int]]) -> dict[str, int]:
+    """The point whose inputs have the fewest elements."""
+    if len(points) == 1:
+        return points[0]
+    sizes_at = _prober(task)
+    return min(points, key=lambda dims: sum(math.prod(s) for s in sizes_at(dims)))
 
 
 def sizes_of(inputs: Sequence[Any]) -> Sizes:

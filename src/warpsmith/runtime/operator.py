@@ -4,21 +4,18 @@
 from __future__ import annotations
 
 import inspect
-import json
-import platform
-import re
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from ..errors import OperatorError, UsageError
-from ..spec import Record, Task, from_plain, load_task, to_plain
-from ..spec.load import defines
+from ..spec import Record, Task, from_plain, load_task
 from . import saved
-from .domain import Domain, domain_of
+from .domain import Domain
 from .gather import source_of
-from .reference import Reference, form_of, formed, outputs_of, tensors_of
+from .provenance import provenance_of
+from .readme import readme, template
+from .reference import Reference, formed, outputs_of
 from .registration import CPU_WAYS, NAMESPACE, Body, register, schema_of
 
 _LOADED: dict[str, tuple[str, Body, Any, Any]] = {}  # name -> identity, body, overload, library
@@ -46,13 +43,13 @@ def save(
     folder = Path(folder)
     source = source_of(task)
     with torch.random.fork_rng(devices=[]):
-        provenance = _provenance(record, task, source, journal)
+        provenance = provenance_of(record, task, source, journal)
     files = {
-        "__init__.py": _template("package.py.txt"),
+        "__init__.py": template("package.py.txt"),
         "reference.py": source,
         **{f"kernel/{saved.below(name)}": text for name, text in record.candidate.files.items()},
     }
-    files["README.md"] = _readme(provenance, folder.name)
+    files["README.md"] = readme(provenance, folder.name)
     saved.write(folder, files, provenance, overwrite)
     return folder
 
@@ -268,196 +265,3 @@ def _refuse_unproven(record: Record, task: Task) -> None:
             f"the record is of task {record.task_name!r} ({record.task}), not of {task.name!r} "
             f"({task.id}); pass the task it was judged on"
         )
-
-
-def _provenance(record: Record, task: Task, source: str, journal: str) -> dict[str, Any]:
-    from ..targets import get
-
-    reference = Reference(task)
-    domain = domain_of(task, record, reference, get(record.target).compute_capability)
-    facts = _try_reference(task)
-    name = operator_name(task, record)
-    candidate = record.candidate
-    identity = saved.digest(json.dumps([name, source, dict(candidate.files)], sort_keys=True))
-    return {
-        "format": saved.FORMAT,
-        "namespace": NAMESPACE,
-        "name": name,
-        "identity": identity,
-        "schema": name + schema_of(domain, facts["outputs"]["count"]),
-        "saved": datetime.now(UTC).isoformat(timespec="seconds"),
-        "task": {"name": task.name, "id": task.id, "source_sha256": saved.digest(source)},
-        "candidate": {
-            "id": candidate.id,
-            "name": candidate.name,
-            "language": candidate.language,
-            "origin": candidate.origin,
-            "parents": list(candidate.parents),
-            "parameters": to_plain(candidate.parameters),
-            "note": candidate.note,
-        },
-        "run": {
-            "journal": journal,
-            "number": record.number,
-            "started": record.started,
-            "device": record.device,
-            "target": record.target,
-            "environment": to_plain(record.environment),
-        },
-        "verdict": to_plain(record.verdict),
-        "timing": to_plain(record.timing),
-        "versions": versions(),
-        "domain": to_plain(domain),
-        "own_gradient": bool(task.backward and defines(candidate.entry, "grad")),
-        **facts,
-    }
-
-
-def operator_name(task: Task, record: Record) -> str:
-    """<task>_<candidate id>, as torch allows it."""
-    name = re.sub(r"\W", "_", task.name)
-    return f"{'task_' if not name or name[0].isdigit() else ''}{name}_{record.candidate.id}"
-
-
-def versions() -> dict[str, str]:
-    """Versions of what computes: warpsmith, Python, torch, Triton, CUDA bindings where present."""
-    from importlib.metadata import PackageNotFoundError, version
-
-    found = {"python": platform.python_version()}
-    for package in ("warpsmith", "torch", "triton", "numpy", "cuda-bindings"):
-        try:
-            found[package] = version(package)
-        except PackageNotFoundError:
-            continue
-    return found
-
-
-def _try_reference(task: Task) -> dict[str, Any]:
-    """Run the reference once, on the main case: outputs, whether gradients flow, its modes.
-
-    Raises OperatorError when it cannot be an operator.
-    """
-    import torch
-
-    model, inputs = task.model(*task.get_init_inputs()), list(task.get_inputs())
-    module = model if isinstance(model, torch.nn.Module) else None
-    state = [*module.parameters(), *module.buffers()] if module else []
-    leaves = [_leaf(v) for v in inputs]
-    watched = [*state, *(t for v in leaves for t in tensors_of(v))]
-    before = [t._version for t in watched]
-    with torch.enable_grad():
-        returned = model(*leaves)
-    outputs = outputs_of(returned)
-    if [t._version for t in watched] != before:
-        raise OperatorError(
-            f"task {task.name!r}: the reference writes its inputs or its own buffers in forward "
-            "(batch norm in training mode does); an operator only computes. Call self.eval() in "
-            "its __init__, or let it work on a clone."
-        )
-    modes = [True, False]
-    if module is not None and not _same_in_both_modes(module, inputs, outputs):
-        modes = [module.training]
-    return {
-        "outputs": {"form": form_of(returned), "count": len(outputs)},
-        "differentiable": any(o.requires_grad for o in outputs),
-        "modes": modes,
-    }
-
-
-def _leaf(value: Any) -> Any:
-    """A copy that records gradients if it is floating point, and may be written."""
-    import torch
-
-    if isinstance(value, (list, tuple)):
-        return type(value)(_leaf(v) for v in value)
-    if not isinstance(value, torch.Tensor):
-        return value
-    copy = value.detach().clone()
-    return copy.requires_grad_() * 1 if copy.is_floating_point() else copy
-
-
-def _same_in_both_modes(module: Any, inputs: Sequence[Any], outputs: Sequence[Any]) -> bool:
-    import torch
-
-    training = module.training
-    module.train(not training)
-    try:
-        with torch.no_grad():
-            other = outputs_of(module(*inputs))
-    finally:
-        module.train(training)
-    return all(torch.equal(a, b) or _both_nan(a, b) for a, b in zip(outputs, other))
-
-
-def _both_nan(a: Any, b: Any) -> bool:
-    import torch
-
-    return a.shape == b.shape and torch.equal(torch.nan_to_num(a), torch.nan_to_num(b))
-
-
-def _template(name: str) -> str:
-    return (Path(__file__).parent / "template" / name).read_text()
-
-
-def _readme(provenance: Mapping[str, Any], folder: str) -> str:
-    import jinja2
-
-    domain = from_plain(Domain, provenance["domain"])
-    timing = provenance["timing"] or {"cases": []}
-    baselines = sorted({b for case in timing["cases"] for b in case["baselines_us"]})
-    errors = [c["error"] for c in provenance["verdict"]["cases"] if c["error"] is not None]
-    template = jinja2.Template(_template("README.md.j2"), keep_trailing_newline=True)
-    return template.render(
-        p=provenance,
-        folder=folder,
-        importable=folder.isidentifier(),
-        arguments=[a.name for a in domain.arguments],
-        worst=f"{max(map(float, errors)):.3g}" if errors else "not recorded",
-        gradients=_gradients_text(provenance),
-        domain=_domain_text(domain),
-        baselines=baselines,
-        times=[_time_row(case, baselines) for case in timing["cases"]],
-    )
-
-
-def _gradients_text(provenance: Mapping[str, Any]) -> str:
-    if not provenance["differentiable"]:
-        return "none: the reference is not differentiable"
-    if provenance["own_gradient"]:
-        return "the candidate's own `grad`"
-    return "by running the reference again and differentiating it"
-
-
-def _domain_text(domain: Domain) -> str:
-    lines = []
-    for argument in domain.arguments:
-        types = ", ".join(argument.dtypes) or argument.kind
-        fixed = f", one of {list(argument.values)}" if argument.values else ""
-        lines.append(f"- `{argument.name}`: {types}{fixed}")
-    for name, (shape, dtype) in domain.state.items():
-        lines.append(f"- weight `{name}`: {dtype}, {'×'.join(map(str, shape)) or 'scalar'}")
-    if domain.formulas is not None:
-        ranges = (f"{n} {r.low} … {r.high} step {r.multiple}" for n, r in domain.ranges.items())
-        lines.append(f"- sizes: {', '.join(ranges)}")
-    else:
-        shapes = "; ".join(
-            ", ".join("×".join(map(str, s)) for s in sizes if s) for sizes in domain.shapes
-        )
-        lines.append(f"- sizes: exactly {shapes} ({domain.note})")
-    if domain.compute_capability:
-        lines.append(f"- compute capability {'.'.join(map(str, domain.compute_capability))}")
-    lines.append("- memory laid out as in the task, starting at a multiple of 32 bytes")
-    return "\n".join(lines)
-
-
-def _time_row(case: Mapping[str, Any], baselines: Sequence[str]) -> list[str]:
-    row = [case["case"], f"{float(case['median_us']):.4g}"]
-    for name in baselines:
-        time, ratio = case["baselines_us"].get(name), case["speedups"].get(name)
-        row.append("—" if time is None else f"{float(time):.4g}")
-        row.append(
-            f"{float(ratio['value']):.3g}× ({float(ratio['low']):.3g} … {float(ratio['high']):.3g})"
-            if ratio
-            else "—"
-        )
-    return row

@@ -14,7 +14,7 @@ from typing import Any
 from ..errors import CandidateError, OperatorError, ToolchainError
 from ..spec import ENTRY
 from ..spec.load import execute
-from .domain import Argument, Domain, unique
+from .domain import ALIGNMENT_BYTES, Argument, Domain, unique
 from .reference import Reference, device_of, outputs_of, state_of, tensors_of
 
 NAMESPACE = "warpsmith"
@@ -339,7 +339,13 @@ def _own(outputs: Sequence[Any], arguments: Sequence[Any]) -> list[Any]:
 def _look(value: Any) -> Any:
     """What the guard depends on: shape, strides, type, device and alignment; a number itself."""
     if hasattr(value, "data_ptr"):
-        return value.shape, value.stride(), value.dtype, value.device, value.data_ptr() % 32
+        return (
+            value.shape,
+            value.stride(),
+            value.dtype,
+            value.device,
+            value.data_ptr() % ALIGNMENT_BYTES,
+        )
     return tuple(map(_look, value)) if isinstance(value, (list, tuple)) else (type(value), value)
 
 
