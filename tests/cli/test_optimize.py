@@ -176,7 +176,7 @@ def test_ctrl_c_keeps_everything_and_says_how_to_go_on(start, warpsmith, folder)
     process.send_signal(signal.SIGINT)
     out, err = process.communicate(timeout=20)
     assert process.returncode == 130
-    assert "interrupted after 3 judged; nothing of them is lost." in err
+    assert "interrupted; 3 candidates judged, and all of that is kept." in err
     assert "Traceback" not in err
     again = re.search(r"go on with: warpsmith (.*)", err)[1].split()
     assert again == [

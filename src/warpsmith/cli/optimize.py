@@ -145,6 +145,7 @@ def _run(task: Task, watch: Notes, chosen: dict[str, Any], task_path: str) -> Re
 def _put_in_order(task: Task, watch: Notes, chosen: dict[str, Any], task_path: str) -> str:
     """Ship what a stopped run has, and say how to go on with it."""
     from .. import workshop
+    from ..report import words
     from ..spec import Journal
 
     assert watch.journal is not None
@@ -160,7 +161,7 @@ def _put_in_order(task: Task, watch: Notes, chosen: dict[str, Any], task_path: s
         again += ["--proposer", chosen["proposer"]]
     saved = f"\noperator  {result.operator}" if result.operator else ""
     return (
-        f"interrupted after {judged} judged; nothing of them is lost.{saved}\nreport    {result.report}\n"
+        f"interrupted; {words.count(judged, 'candidate')} judged, and all of that is kept.{saved}\nreport    {result.report}\n"
         f"go on with: {shlex.join(again)}"
     )
 
