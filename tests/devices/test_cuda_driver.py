@@ -28,6 +28,7 @@ from warpsmith.targets import get  # noqa: E402
 from warpsmith.toolchains.cuda import compile_source  # noqa: E402
 from warpsmith.vgpu.launch import load  # noqa: E402
 
+CPU = -1  # what get_device() says of CPU tensors: here they play the GPU's
 OK = real.CUresult.CUDA_SUCCESS
 
 
@@ -120,7 +121,7 @@ class VirtualDriver:
 @pytest.fixture
 def gpu(monkeypatch):
     driver = VirtualDriver()
-    one = path.Gpu(0, get("h100"), driver)
+    one = path.Gpu(CPU, get("h100"), driver)
     one.retain()
     monkeypatch.setattr(path, "gpu_at", lambda index: one)
     monkeypatch.setattr(path.Gpu, "stream", lambda self: 77)
@@ -135,7 +136,7 @@ def run(gpu, source, grid, block, shared, args, **more):
 
 def run_artifact(artifact, grid, block, shared, args, cooperative=False, session=None):
     request = Request(artifact, "k", grid, block, shared, args, cooperative)
-    path.launch_on(0, request, session)
+    path.launch_on(CPU, request, session)
 
 
 FILL = "__global__ void k(float* x, char c, double d, int n) { x[threadIdx.x] = c + d + n; }\n"
@@ -305,9 +306,7 @@ def test_two_threads_do_not_mix_their_arguments(gpu):
 @pytest.mark.plain
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")
 def test_without_a_gpu_the_message_says_so():
-    fake = types.SimpleNamespace(
-        data_ptr=lambda: 1, device=torch.device("cuda:0"), dtype=torch.float32
-    )
+    fake = types.SimpleNamespace(is_cuda=True, get_device=lambda: 0)
     (artifact,) = compile_source(
         "__global__ void k(float* x) { x[0] = 1; }\n", get("h100"), name="k.cu"
     )

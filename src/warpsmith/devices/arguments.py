@@ -87,6 +87,14 @@ def place_of(kernel: str, args: Sequence[Any]) -> tuple[str, int | None]:
     return place
 
 
+def cuda_index(args: Sequence[Any]) -> int | None:
+    """The CUDA device of the first tensor that is on one; None without."""
+    for value in args:
+        if getattr(value, "is_cuda", False):
+            return int(value.get_device())
+    return None
+
+
 def check_count(kernel: str, artifact: Artifact, args: Sequence[Any]) -> None:
     """Raises LaunchError, showing the signature, where the number of arguments is wrong."""
     wanted = artifact.parameters

@@ -326,18 +326,20 @@ class Staging:
         for i, value in enumerate(request.args):
             start, end = slots[i]
             dtype = getattr(value, "dtype", None)
-            if dtype is not None and dtype in known[i]:
+            if dtype is not None and dtype in known[i] and value.get_device() == index:
                 view[start:end] = value.data_ptr().to_bytes(8, "little")
             else:
-                view[start:end] = self._slowly(request.name, i, value, dtype)
+                view[start:end] = self._slowly(request, i, value, index)
         return ctypes.addressof(self._pointers)
 
-    def _slowly(self, name: str, i: int, value: Any, dtype: Any) -> bytes:
-        packed = arguments.pack(name, i, self.parameters[i], value)
+    def _slowly(self, request: Request, i: int, value: Any, index: int) -> bytes:
+        packed = arguments.pack(request.name, i, self.parameters[i], value)
         if packed is None:
             return bytes(8)
-        if isinstance(packed, Buffer):
-            if not getattr(dtype, "is_complex", True) and str(value.layout) == "torch.strided":
-                self._known[i].add(dtype)
-            return packed.address.to_bytes(8, "little")
-        return packed
+        if not isinstance(packed, Buffer):
+            return packed
+        if not hasattr(value, "get_device") or value.get_device() != index:
+            arguments.place_of(request.name, request.args)  # says which argument is where
+        elif not value.dtype.is_complex:
+            self._known[i].add(value.dtype)
+        return packed.address.to_bytes(8, "little")

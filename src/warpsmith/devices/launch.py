@@ -16,7 +16,7 @@ from .observe import Session, current
 DEFAULT_TARGET = "h100"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Request:
     """A launch whose form has been checked: what to run, how large, on what."""
 
@@ -74,7 +74,7 @@ def launch(
     """
     name = arguments.readable(artifact.kernel)
     arguments.check_count(name, artifact, args)
-    place, index = arguments.place_of(name, args)
+    index = arguments.cuda_index(args)
     request = Request(
         artifact,
         name,
@@ -84,14 +84,15 @@ def launch(
         args,
         cooperative,
     )
-    if place == "cuda":
+    session = current()
+    if index is not None:
         from .cuda import launch_on
 
-        launch_on(index or 0, request, current())
+        launch_on(index, request, session)
         return
     from .virtual import VirtualGpu
 
-    session = current()
+    arguments.place_of(name, args)
     VirtualGpu(target or (session and session.target) or imitated(artifact)).run(request, session)
 
 

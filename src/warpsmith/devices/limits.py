@@ -21,6 +21,8 @@ PORTABLE_CLUSTER = 8  # blocks; 16 is not portable
 
 def triple(kernel: str, what: str, given: Any) -> Triple:
     """Grid or block as three positive integers. Raises LaunchError that names `what`."""
+    if type(given) is int and 0 < given <= BLOCK_LIMIT[0]:
+        return given, 1, 1
     sizes = tuple(given) if isinstance(given, (tuple, list)) else (given,)
     if not 1 <= len(sizes) <= 3 or not all(map(_is_integer, sizes)):
         raise LaunchError(

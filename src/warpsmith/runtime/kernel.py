@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from .. import targets
+from ..devices import arguments
 from ..devices.launch import DEFAULT_TARGET, launch
 from ..devices.observe import current
 from ..errors import CandidateError, LaunchError
@@ -51,7 +52,7 @@ def cuda(
 
 class Kernel:
     """One kernel of a CUDA source; `kernel[grid, block]` or `kernel[grid, block, shared_bytes]`
-    gives a function of its arguments.
+    gives a function of its arguments. `name` is bare of namespaces and template arguments.
 
     grid and block are ints or tuples of up to three. CPU tensors run on the virtual GPU, CUDA
     tensors on their device, on the current stream. `cooperative[...]` launches a cooperative grid.
@@ -74,7 +75,9 @@ class Kernel:
         self.target = targets.get(target) if isinstance(target, str) else target
         self._shown = shown
         self._artifacts: dict[str, Artifact] = {}
-        self._check_named()
+        declared = signature.kernels(text)
+        self._check_named(declared)
+        self.name = _bare(kernel) if kernel else declared[0].name if declared else name
 
     def __repr__(self) -> str:
         parts = [repr(self._shown) if self._shown else f"<source of {len(self.source)} characters>"]
@@ -83,14 +86,6 @@ class Kernel:
         parts += [f"defines={self.defines!r}"] if self.defines else []
         parts += [f"target={self.target.name!r}"] if self.target else []
         return f"ws.cuda({', '.join(parts)})"
-
-    @property
-    def name(self) -> str:
-        """The kernel's name without template arguments and namespaces."""
-        if self.kernel:
-            return self.kernel.partition("<")[0].rsplit("::", 1)[-1].strip()
-        names = [k.name for k in signature.kernels(self.source)]
-        return names[0] if names else self.source_name
 
     def artifact(self, target: Target | str | None = None) -> Artifact:
         """The kernel compiled for a target; without one, for the target in force.
@@ -126,10 +121,9 @@ class Kernel:
         """As the kernel itself, with every block resident at once: for grid-wide barriers."""
         return Cooperative(self)
 
-    def _check_named(self) -> None:
+    def _check_named(self, declared: Sequence[signature.Declared]) -> None:
         if self.kernel is not None:
             return
-        declared = signature.kernels(self.source)
         if len(declared) == 1 and declared[0].template:
             name = declared[0].name
             raise CandidateError(
@@ -192,22 +186,13 @@ def in_force(given: Target | None, args: Sequence[Any]) -> Target:
     """The target to compile for: the given one, the CUDA device's, the session's, or the default."""
     if given is not None:
         return given
-    index = cuda_index(args)
+    index = arguments.cuda_index(args)
     if index is not None:
         from ..devices.cuda import gpu_at
 
         return gpu_at(index).target
     session = current()
     return (session and session.target) or targets.get(DEFAULT_TARGET)
-
-
-def cuda_index(args: Sequence[Any]) -> int | None:
-    """The CUDA device of the first tensor that is on one; None without."""
-    for value in args:
-        device = getattr(value, "device", None)
-        if device is not None and getattr(device, "type", "") == "cuda":
-            return device.index or 0
-    return None
 
 
 def _shape(name: str, shape: Any) -> tuple[Any, ...]:
@@ -217,6 +202,11 @@ def _shape(name: str, shape: Any) -> tuple[Any, ...]:
             "where grid and block are ints or tuples: kernel[(8, 4), 256]"
         )
     return shape
+
+
+def _bare(kernel: str) -> str:
+    """The name without namespaces and template arguments."""
+    return kernel.partition("<")[0].rsplit("::", 1)[-1].strip()
 
 
 def _folder_of_caller(names: Mapping[str, Any]) -> Path:

@@ -14,7 +14,7 @@ from ..devices.observe import Session, current
 from ..errors import CompileError, KernelFault, LaunchError, UsageError, WarpsmithError
 from ..spec import Artifact, Launch, Target
 from ..toolchains import triton as toolchain
-from .kernel import cuda_index, in_force
+from .kernel import in_force
 
 
 def triton(fn: Any, kernel: str | None = None) -> TritonKernel:
@@ -99,7 +99,7 @@ class TritonLauncher:
     def __call__(self, *args: Any, **kwargs: Any) -> None:
         """Launch. Raises CompileError, LaunchError, DtypeError or KernelFault."""
         everything = [*args, *kwargs.values()]
-        index = cuda_index(everything)
+        index = arguments.cuda_index(everything)
         if index is not None:
             arguments.place_of(self.kernel.name, everything)
             _launch_natively(self.kernel, self.grid, index, args, kwargs)
