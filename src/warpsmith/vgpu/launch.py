@@ -76,6 +76,7 @@ class Module:
 
     def __init__(self, ptx: str, name: str = "kernel.ptx"):
         self.name = name
+        self.text = ptx
         self.parsed = parse(ptx)
         self.kernels = {
             f.name: _info(self.parsed, f)
