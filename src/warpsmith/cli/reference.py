@@ -16,6 +16,13 @@ This page is made from the commands' own help: `python -m warpsmith.cli.referenc
 Results go to stdout, progress and logs to stderr. With `--json`, stdout holds exactly one JSON
 object, also when a command fails: then it is `{"error": {"type", "message", "exit"}}`.
 
+A run of `optimize` is a folder: `journal.sqlite` (everything that was learned, append-only, one
+writer, any number of readers), `report.html`, and the winner as an operator that `warpsmith.load`
+loads. A killed run loses nothing that was judged: `--resume` goes on with it.
+
+Installed packages can add commands: an entry point of the group `warpsmith.commands` that names a
+click command, or a callable that gives one.
+
 ## Exit codes
 
 | code | meaning |

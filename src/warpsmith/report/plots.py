@@ -276,7 +276,7 @@ def _horizontal(width: int, low: float, high: float, log: bool = False) -> Scale
 def _vertical(low: float, high: float, *, pad: float, log: bool | None = None) -> Scale:
     """Logarithmic where the data span more than a factor of five; from zero otherwise."""
     log = high / low > 5 if log is None else log
-    low, high = (low / pad if log else 0.0), high * pad
+    low, high = (low / pad / 1.3 if log else 0.0), high * pad  # room for the crosses at the foot
     return Scale(low, high, HEIGHT - MARGIN["bottom"], MARGIN["top"], log)
 
 
