@@ -277,6 +277,25 @@ def test_small_floats_from_halves(library, small):
             assert same_float(int(result) >> shift & 255, want, small), (small, hex(x))
 
 
+@pytest.mark.parametrize("kind", ["e4m3", "e5m2", "e2m1", "e2m3", "e3m2", "f16", "bf16"])
+def test_ties_between_neighbors_go_to_even(library, kind):
+    """The middle of every two neighbors, and the f32 on either side of it."""
+    step = 1 if FORMATS[kind].bits < 16 else 37
+    middles = [
+        (decode(c, kind) + decode(c + 1, kind)) / 2 for c in range(0, FORMATS[kind].largest, step)
+    ]
+    codes = [encode(x, "f32") + d for x in middles for d in (-1, 0, 1)]
+    column = np.array(codes + [c | 1 << 31 for c in codes], np.uint64)
+    name = f"cvt.rn.{kind}x2.f32" if kind in ("f16", "bf16") else f"cvt.rn.satfinite.{kind}x2.f32"
+    got = library(name, column, column)[0]
+    part = {4: 15, 6: 255, 8: 255, 16: 0xFFFF}[FORMATS[kind].bits]
+    for x, result in zip(column, got):
+        want = encode(
+            decode(int(x), "f32"), kind, "rn", negative(int(x), "f32"), satfinite=part < 256
+        )
+        assert int(result) & part == want, (kind, hex(int(x)))
+
+
 @pytest.mark.parametrize("kind", ["u16", "s16", "u8", "s8"])
 def test_integer_packs_saturate(library, kind):
     values = [

@@ -10,6 +10,7 @@ _INT = "u8 s8 u16 s16 u32 s32 u64 s64"
 _INTEGRAL = {"rni": "rint", "rzi": "trunc", "rmi": "floor", "rpi": "ceil"}
 _SMALL = {"e4m3x2": "W_E4M3", "e5m2x2": "W_E5M2", "e2m1x2": "W_E2M1", "e2m3x2": "W_E2M3",
           "e3m2x2": "W_E3M2"}  # fmt: skip
+_FAST = {"e4m3x2": "e4m3", "e5m2x2": "e5m2"}  # those that lane.h converts
 _MODS = "rn rz rm rp rni rzi rmi rpi ftz sat"
 _TO_HALF = {"f16": ("w_f2h", "w_d2h"), "bf16": ("w_f2b", "w_d2b")}
 
@@ -156,7 +157,10 @@ def _pack_small(form: Form, values: list[str]) -> str:
     target = form.types[0]
     mode = MODES[form.one_of(MODES, "rn")]
     saturate, relu = int(form.has("satfinite")), int(form.has("relu"))
-    if target == "ue8m0x2":
+    if target in _FAST and saturate and not mode:
+        codes = [f"w_f2{_FAST[target]}({v})" for v in values]
+        codes = [f"w_relu_8({c})" for c in codes] if relu else codes
+    elif target == "ue8m0x2":
         codes = [f"w_encode_ue8m0({mode}, {saturate}, {v})" for v in values]
     else:
         codes = [f"w_encode({_SMALL[target]}, {mode}, {saturate}, {relu}, (double){v})"
@@ -178,7 +182,10 @@ def from_packed(form: Form, a: list[str]) -> str:
 def from_small(form: Form, a: list[str]) -> str:
     bits, mask = (4, 15) if form.type == "e2m1x2" else (8, 255)
     parts = [f"((u32)({a[0]}) & {mask})", f"((u32)({a[0]}) >> {bits} & {mask})"]
-    values = [f"w_d2h(w_decode({_SMALL[form.type]}, {p}))" for p in parts]
+    if form.type in _FAST:
+        values = [f"w_{_FAST[form.type]}_to_f16({p})" for p in parts]
+    else:
+        values = [f"w_d2h(w_decode({_SMALL[form.type]}, {p}))" for p in parts]
     return "w_pack16({}, {})".format(*(finish(form, "f16", v) for v in values))
 
 

@@ -95,6 +95,26 @@ W_FN double w_odd_s64(u64 x) { return (s64)x < 0 ? -w_odd_u64(0 - x) : w_odd_u64
 W_FN u32 w_d2h(double x) { return w_f2h(w_odd_f32(x)); }
 W_FN u32 w_d2b(double x) { return w_f2b(w_odd_f32(x)); }
 
+/* 8-bit floats, saturated to the largest finite; subnormals round where their unit is a float's */
+#define W_SMALL(NAME, MANT, BIAS, UNIT, MAX)                                                       \
+  W_FN u32 w_f2##NAME(float x) {                                                                   \
+    u32 b = w_b32(x), f = b & 0x7fffffffu, cut = 23 - MANT;                                        \
+    u32 wide = (f - ((127u - BIAS) << 23) + (1u << (cut - 1)) - 1 + (f >> cut & 1)) >> cut;        \
+    u32 tiny = w_b32(w_f32(f) + UNIT) - w_b32(UNIT);                                               \
+    u32 r = f < (128u - BIAS) << 23 ? tiny : wide;                                                 \
+    r = f >= (127u + 16) << 23 ? MAX : r > MAX ? MAX : r;                                          \
+    return f > 0x7f800000u ? 0x7f : r | (b >> 24 & 0x80);                                          \
+  }
+W_SMALL(e4m3, 3, 7, 16384.f, 0x7e)
+W_SMALL(e5m2, 2, 15, 128.f, 0x7b)
+#undef W_SMALL
+W_FN u32 w_relu_8(u32 x) { return x & 0x80 ? 0 : x; } /* a NaN has no sign by then */
+W_FN u32 w_e5m2_to_f16(u32 x) { return (x & 0x7f) > 0x7c ? 0x7fff : x << 8; }
+W_FN u32 w_e4m3_to_f16(u32 x) { /* the same bits read as f16 are 2**8 too small */
+  u32 c = x & 0x7f, h = w_f2h(w_h2f(c << 7) * 256.f);
+  return c == 0x7f ? 0x7fff : h | (x & 0x80) << 8;
+}
+
 /* f16 sums and products are exact enough in f32 (24 >= 2 * 11 + 2 bits), and a f16 fma in f64;
    a bf16 fma spans too many exponents and needs the odd rounding. */
 W_FN u32 w_fma_f16(u32 a, u32 b, u32 c) {
