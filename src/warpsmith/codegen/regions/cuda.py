@@ -83,11 +83,11 @@ def _fold(line: str) -> str:
     """A line of at most 100 characters, continued with an indent (comments as comments)."""
     if len(line) <= 100 or '"' in line:
         return line
-    comment = line.startswith("//")
-    separator = " · " if comment else ", "
+    comment = "//" if line.startswith("//") else "#" if line.startswith("# ") else ""
+    separator = " · " if comment and " · " in line else ", "
     if separator not in line:
         return line
-    indent = "//   " if comment else " " * (len(line) - len(line.lstrip()) + 4)
+    indent = f"{comment}   " if comment else " " * (len(line) - len(line.lstrip()) + 4)
     lines, current = [], ""
     for part in line.split(separator):
         if current and len(current) + len(part) + len(separator) > 99:
@@ -174,7 +174,7 @@ class Body:
             name = self.names.of(value, f"{value.detail[0].name}_value")
             return f"const {ctype} {name} = {self.loaded(value)};"
         text = self.expression(value)
-        name = self.names.of(value, value.name or value.op)
+        name = self.names.of(value, value.name.strip("_") or value.op)
         return f"const {ctype} {name} = {text};"
 
     def loaded(self, value: Value) -> str:

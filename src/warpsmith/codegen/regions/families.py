@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from . import cuda, cuda_product
+from . import cuda, cuda_product, triton
 from .cuda import Kernel
 from .ir import Region
 from .layout import Layout
@@ -125,8 +125,39 @@ def ladder_text(rungs: list[Rung]) -> str:
     return " · ".join(f"{k} {r.title}" for k, r in enumerate(rungs, 1))
 
 
-def _no_ladder(region: Region) -> list[Rung]:
-    return []
+def triton_ladder(region: Region) -> list[Rung]:
+    """The Triton rungs that fit a region, the plain one first."""
+    layout = cuda.prepare(region)
+    if region.kind == "pointwise":
+        tuned = {"block": (1024, 512, 2048, 4096), "num_warps": (4, 8)}
+        return [Rung("one block of elements a program", triton.pointwise, tuned)]
+    if region.kind == "contract":
+        tiles = {
+            "rows": (64, 128, 32),
+            "cols": (64, 128, 32),
+            "depth": (32, 64, 16),
+            "num_warps": (4, 8),
+            "num_stages": (3, 2, 4),
+        }
+        return [Rung("tiles through tl.dot", triton.product, tiles)]
+    return _triton_rows(region, layout)
 
 
-LADDERS: dict[str, Callable[[Region], list[Rung]]] = {"cuda": cuda_ladder, "triton": _no_ladder}
+def _triton_row(rung: str) -> Make:
+    return lambda region, name, parameters, about: triton.rows(region, name, rung, parameters, about)
+
+
+def _triton_rows(region: Region, layout: Layout) -> list[Rung]:
+    if not layout.coalesced_cols:
+        tile = {"rows": (32, 64, 128), "block": (32, 16, 64), "num_warps": (4, 8)}
+        return [Rung("tiles of neighboring rows, columns in blocks", _triton_row("loop"), tile)]
+    looped = {"rows": (1, 2, 4), "block": (1024, 512, 2048, 4096), "num_warps": (4, 8)}
+    rungs = [Rung("one row a program, columns in blocks", _triton_row("loop"), looped)]
+    whole = {"rows": (1, 2, 4), "num_warps": (4, 8, 2, 16), "block": (1024,), "widest": (16384, 65536)}
+    rungs.append(Rung("the whole row in one block, read once", _triton_row("whole"), whole))
+    if online(merged(region)) is not None:
+        rungs.append(Rung("online softmax: maximum and sum in one pass", _triton_row("online"), looped))
+    return rungs
+
+
+LADDERS: dict[str, Callable[[Region], list[Rung]]] = {"cuda": cuda_ladder, "triton": triton_ladder}

@@ -108,7 +108,7 @@ class Host:
         if language == "cuda":
             return f"{kernel.name}[bits][{kernel.grid}, {kernel.block}]({', '.join(arguments)})"
         options = ", ".join(f"{k}={v}" for k, v in (kernel.parameters or {}).items())
-        return f"{kernel.name}[{kernel.grid}]({', '.join(arguments)}, {options})"
+        return f"{kernel.block or kernel.name}[{kernel.grid}]({', '.join(arguments)}, {options})"
 
     def argument(self, argument: Argument) -> str:
         if argument.kind == "stride":

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import dataclasses
 
+from .expressions import compute_dtype
 from .ir import Region, Value, ancestors, leaves
 
 
@@ -14,11 +15,20 @@ def merged(region: Region) -> Region:
     renewed: dict[Value, Value] = {}
     for value in region.values():
         arguments = tuple(renewed[a] for a in value.args)
+        if value.op == "cast" and _same_register(value, arguments[0]):
+            renewed[value] = arguments[0]
+            continue
         key = (value.op, tuple(map(id, arguments)), _key(value), value.dtype, value.compute, value.axes)
         if key not in seen:
             seen[key] = dataclasses.replace(value, args=arguments)
         renewed[value] = seen[key]
     return _with(region, renewed)
+
+
+def _same_register(cast: Value, value: Value) -> bool:
+    """Whether a cast changes nothing once values are in registers: float16 to float32 and back."""
+    same = compute_dtype(cast.dtype) == compute_dtype(value.dtype)
+    return same and cast.axes == value.axes
 
 
 def _with(region: Region, renewed: dict[Value, Value]) -> Region:
