@@ -29,6 +29,7 @@ class Template:
                 raise UnknownName("template language", language, LANGUAGES)
         self.languages, self.batch = tuple(languages), batch
         self._plans: dict[str, Plan | NoPlan] = {}  # a cache: capturing takes seconds
+        self._built: dict[Any, Candidate] = {}  # a cache: searches ask for the same points often
         self._why = ""
 
     def __repr__(self) -> str:
@@ -56,7 +57,10 @@ class Template:
         """The candidate at one point of a family's grid."""
         plan = self.plan(task)
         assert isinstance(plan, Plan), "a family comes from a plan"
-        return regions.candidate(plan, task, family, point, self.name)
+        key = (id(plan), family.name, tuple(point.items()))
+        if key not in self._built:
+            self._built[key] = regions.candidate(plan, task, family, point, self.name)
+        return self._built[key]
 
     def propose(self, task: Task, records: Sequence[Record]) -> Iterable[Candidate]:
         """The next unseen candidates: all rungs at their defaults, then the rest of the grids."""
