@@ -3,6 +3,7 @@
 
 import triton
 import triton.language as tl
+from triton.language.extra import libdevice
 
 
 @triton.jit
@@ -123,7 +124,9 @@ def attention(q, k, v, out, scale, T, D: tl.constexpr, BM: tl.constexpr, BN: tl.
         acc = acc * shrink[:, None]
         acc = tl.dot(p.to(values.dtype), values, acc)
         most = new
-    tl.store(out + base + m[:, None] * D + d[None, :], (acc / total[:, None]).to(out.dtype.element_ty))
+    tl.store(
+        out + base + m[:, None] * D + d[None, :], (acc / total[:, None]).to(out.dtype.element_ty)
+    )
 
 
 @triton.jit
@@ -137,3 +140,112 @@ def histogram(x, out, n, BINS: tl.constexpr, BLOCK: tl.constexpr):
 def cumulative(x, out, BLOCK: tl.constexpr):
     at = tl.arange(0, BLOCK)
     tl.store(out + at, tl.cumsum(tl.load(x + at), 0))
+
+
+@triton.jit
+def sort(x, out, BLOCK: tl.constexpr):
+    at = tl.arange(0, BLOCK)
+    tl.store(out + at, tl.sort(tl.load(x + at)))
+
+
+@triton.jit
+def library(x, out, BLOCK: tl.constexpr):
+    at = tl.arange(0, BLOCK)
+    v = tl.load(x + at)
+    tl.store(out + at, libdevice.asin(v))
+    tl.store(out + BLOCK + at, libdevice.erf(v))
+    tl.store(out + 2 * BLOCK + at, libdevice.tanh(v))
+    tl.store(out + 3 * BLOCK + at, libdevice.pow(tl.abs(v), 2.3))
+    tl.store(out + 4 * BLOCK + at, tl.sin(v))
+    tl.store(out + 5 * BLOCK + at, tl.exp2(v))
+    tl.store(out + 6 * BLOCK + at, tl.log(tl.abs(v)))
+    tl.store(out + 7 * BLOCK + at, tl.rsqrt(tl.abs(v)))
+
+
+@triton.jit
+def atomics(x, out, BLOCK: tl.constexpr):
+    at = tl.arange(0, BLOCK)
+    v = tl.load(x + at)
+    tl.atomic_add(out + at % 7, v)
+    tl.atomic_max(out + 8 + at % 3, v)
+    tl.atomic_min(out + 12 + at % 3, v)
+
+
+@triton.jit
+def extremes(x, out, BLOCK: tl.constexpr):
+    v = tl.load(x + tl.arange(0, BLOCK))
+    tl.store(out, tl.argmax(v, 0))
+    tl.store(out + 1, tl.argmin(v, 0))
+
+
+@triton.jit
+def gather(x, out, index, BLOCK: tl.constexpr):
+    at = tl.arange(0, BLOCK)
+    tl.store(out + at, tl.gather(tl.load(x + at), tl.load(index + at), 0))
+
+
+@triton.jit
+def dot(a, b, c, BLOCK: tl.constexpr, PRECISION: tl.constexpr):
+    at = tl.arange(0, BLOCK)
+    square = at[:, None] * BLOCK + at[None, :]
+    tl.store(
+        c + square, tl.dot(tl.load(a + square), tl.load(b + square), input_precision=PRECISION)
+    )
+
+
+@triton.jit
+def to_float8(x, out, BLOCK: tl.constexpr):
+    at = tl.arange(0, BLOCK)
+    v = tl.load(x + at)
+    tl.store(out + at, v.to(tl.float8e5).to(tl.float32) + v.to(tl.float8e4nv).to(tl.float32))
+
+
+@triton.jit
+def _times(a, b):
+    return a * b
+
+
+@triton.jit
+def products(x, out, BLOCK: tl.constexpr):
+    at = tl.arange(0, BLOCK)
+    square = at[:, None] * BLOCK + at[None, :]
+    tl.store(out + square, tl.associative_scan(tl.load(x + square), 1, _times))
+
+
+@triton.jit
+def persistent_matmul(a, b, c, M, N, K, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):
+    across = tl.cdiv(N, BN)
+    for tile in tl.range(tl.program_id(0), tl.cdiv(M, BM) * across, tl.num_programs(0)):
+        m = (tile // across) * BM + tl.arange(0, BM)
+        n = (tile % across) * BN + tl.arange(0, BN)
+        k = tl.arange(0, BK)
+        acc = tl.zeros((BM, BN), tl.float32)
+        for start in tl.range(0, K, BK, num_stages=3):
+            x = tl.load(a + m[:, None] * K + (start + k)[None, :])
+            y = tl.load(b + (start + k)[:, None] * N + n[None, :])
+            acc = tl.dot(x, y, acc)
+        tl.store(c + m[:, None] * N + n[None, :], acc.to(tl.float16))
+
+
+@triton.jit
+def integers(x, out, BLOCK: tl.constexpr):
+    at = tl.arange(0, BLOCK)
+    v = tl.load(x + at)
+    u = v.to(tl.uint32, bitcast=True)
+    mixed = ((u >> 3) ^ (u * 2654435761)) | tl.umulhi(u, u)
+    tl.store(out + at, mixed.to(tl.int32, bitcast=True) // 7 + (v.to(tl.int64) % 13).to(tl.int32))
+
+
+@triton.jit
+def doubles(x, out, BLOCK: tl.constexpr):
+    at = tl.arange(0, BLOCK)
+    v = tl.load(x + at)
+    tl.store(out + at, tl.exp(v) / tl.sqrt(v) + libdevice.log(v) * libdevice.cos(v))
+
+
+@triton.jit
+def asserted(x, out, BLOCK: tl.constexpr):
+    at = tl.arange(0, BLOCK)
+    v = tl.load(x + at)
+    tl.device_assert(v < 100, "too big")
+    tl.store(out + at, v)
