@@ -170,6 +170,52 @@ def test_a_compile_error_comes_at_the_launch_with_its_line(folder):
         names["k"][1, 1](torch.zeros(1, dtype=torch.int32))
 
 
+def test_a_text_in_a_python_file_keeps_the_lines_of_that_file(folder):
+    names = module(
+        folder,
+        """
+        good = ws.cuda('''
+        __global__ void past(int* x) {
+            x[threadIdx.x] = 1;
+        }
+        ''')
+        bad = ws.cuda('''
+        __global__ void wrong(int* x) {
+            x[0] = y;
+        }
+        ''')
+        """,
+    )
+    with pytest.raises(KernelFault) as caught:
+        names["good"][1, 64](torch.zeros(8, dtype=torch.int32))
+    assert caught.value.source == "host.py:5"
+    with pytest.raises(CompileError, match=r"host\.py:10: error: .*\"y\""):
+        names["bad"][1, 1](torch.zeros(8, dtype=torch.int32))
+
+
+@both
+def test_kernels_of_one_file_share_its_variables(device):
+    text = """
+__device__ int kept;
+__global__ void put(const int* x) { kept = x[0]; }
+__global__ void get(int* x) { x[0] = kept; }
+"""
+    x = torch.tensor([37], dtype=torch.int32, device=device)
+    ws.cuda(text, "put")[1, 1](x)
+    x.zero_()
+    ws.cuda(text, "get")[1, 1](x)
+    assert x.item() == 37
+
+
+@pytest.mark.plain
+def test_models_that_hold_kernels_can_be_copied():
+    import copy
+
+    held = [ws.cuda(SCALE, "count"), ws.triton(add_kernel)]
+    assert copy.deepcopy(held)[0] is held[0]
+    assert copy.deepcopy(held)[1] is held[1]
+
+
 # ------------------------------------------------------------------------------------- Triton
 
 

@@ -76,8 +76,10 @@ def test_computed_macros_are_left_to_the_launch_and_noted():
 
 
 def test_a_source_inside_the_host_is_compiled_too():
-    text = f'SOURCE = """{SCALE}"""\nk = ws.cuda(SOURCE)\n'
-    assert built(candidate__py=text).verdict.source == "kernel.cu:2"
+    text = f'SOURCE = """\n{SCALE}"""\nk = ws.cuda(SOURCE)\n'
+    assert built(candidate__py=text).verdict.source == "candidate.py:3"
+    escaped = text.replace("FACTOR;", "FACTOR; // \\\\ ")
+    assert built(candidate__py=escaped).verdict.source == "kernel.cu:3"
 
 
 def test_headers_are_not_compiled_alone():

@@ -108,6 +108,7 @@ class Gpu:
         self.lost = ""
         self.recent: deque[str] = deque(maxlen=8)
         self._functions: dict[int, Function] = {}
+        self._modules: dict[str, Any] = {}  # by PTX: kernels of one source share its variables
         self._lock = threading.Lock()
 
     def __repr__(self) -> str:
@@ -193,16 +194,22 @@ class Gpu:
         )
 
     def _load(self, artifact: Artifact, name: str) -> Any:
-        refused: Exception | None = None
+        if artifact.ptx not in self._modules:
+            self._modules[artifact.ptx] = self._module(artifact, name)
+        return self._call(
+            "cuModuleGetFunction", self._modules[artifact.ptx], artifact.kernel.encode()
+        )
+
+    def _module(self, artifact: Artifact, name: str) -> Any:
+        """The machine code, loaded; the PTX where the machine code is for another architecture."""
         images = [i for i in (artifact.cubin, artifact.ptx.encode() + b"\0") if i]
         for image in images:
             status, module = self.driver.cuModuleLoadData(image)
             if int(status) == 0:
-                return self._call("cuModuleGetFunction", module, artifact.kernel.encode())
-            refused = self.failure(int(status), name, at_launch=True)
+                return module
             if int(status) not in _WORTH_JIT:
                 break
-        raise refused or DeviceError(f"{name} has no code to load")
+        raise self.failure(int(status), name, at_launch=True)
 
     def _allow_shared(self, function: Function, request: Request) -> None:
         static = request.artifact.resources.static_shared_bytes

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import linecache
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -40,9 +41,11 @@ def cuda(
     Raises UsageError where there is no such file or the kernel has to be named; the first launch
     raises CompileError.
     """
-    here = _folder_of_caller(sys._getframe(1).f_globals)
+    names = sys._getframe(1).f_globals
+    here = _folder_of_caller(names)
     if isinstance(source, str) and "\n" in source:
-        return Kernel(source, "kernel.cu", here, kernel, options, defines, target)
+        name, line = _place_of_text(source, names)
+        return Kernel(source, name, here, kernel, options, defines, target, first_line=line)
     path = here / source
     return Kernel(
         toolchain.read_source(path), path.name, path.parent, kernel, options, defines, target,
@@ -69,11 +72,12 @@ class Kernel:
         target: Target | str | None = None,
         *,
         shown: str = "",
+        first_line: int = 1,
     ):
         self.source, self.source_name, self.folder = text, name, folder
         self.kernel, self.options, self.defines = kernel, tuple(options), dict(defines or {})
         self.target = targets.get(target) if isinstance(target, str) else target
-        self._shown = shown
+        self._shown, self._first_line = shown, first_line
         self._artifacts: dict[str, Artifact] = {}
         declared = signature.kernels(text)
         self._check_named(declared)
@@ -104,9 +108,13 @@ class Kernel:
                 folder=self.folder,
                 options=self.options,
                 defines=self.defines,
+                first_line=self._first_line,
             )
             self._artifacts[target.arch] = toolchain.select(found, self.kernel, self.source_name)
         return self._artifacts[target.arch]
+
+    def __deepcopy__(self, memo: object) -> Kernel:
+        return self  # it never changes: models that hold kernels can be copied
 
     @property
     def ptx(self) -> str:
@@ -207,6 +215,14 @@ def _shape(name: str, shape: Any) -> tuple[Any, ...]:
 def _bare(kernel: str) -> str:
     """The name without namespaces and template arguments."""
     return kernel.partition("<")[0].rsplit("::", 1)[-1].strip()
+
+
+def _place_of_text(text: str, names: Mapping[str, Any]) -> tuple[str, int]:
+    """The Python file that holds a source as a literal, and its line there; else 'kernel.cu', 1."""
+    file = names.get("__file__")
+    lines = linecache.getlines(str(file), dict(names)) if file else []
+    line = toolchain.line_of(text, "".join(lines))
+    return (Path(str(file)).name, line) if line else ("kernel.cu", 1)
 
 
 def _folder_of_caller(names: Mapping[str, Any]) -> Path:

@@ -51,6 +51,9 @@ class TritonKernel:
     def __repr__(self) -> str:
         return f"ws.triton({self.name})"
 
+    def __deepcopy__(self, memo: object) -> TritonKernel:
+        return self  # models that hold kernels can be copied
+
     def __getitem__(self, grid: Any) -> TritonLauncher:
         return TritonLauncher(self, grid)
 

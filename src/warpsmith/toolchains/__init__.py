@@ -62,6 +62,7 @@ def _compiled(job: Any, record: Record, device: Device) -> tuple[Artifact, ...]:
             options=job.options,
             defines=job.defines,
             headers=headers,
+            first_line=job.first_line,
         )
     except UsageError:  # the same call raises it again at the launch, at the host's own line
         return ()

@@ -66,17 +66,21 @@ def compile_source(
     options: Sequence[str] = (),
     defines: Mapping[str, Any] | None = None,
     headers: Mapping[str, str] | None = None,
+    first_line: int = 1,
 ) -> tuple[Artifact, ...]:
     """Every kernel of a CUDA source, compiled for `target.arch`; they share one PTX text.
 
     name: what messages and line tables call the file. kernel: where it names an instantiation,
     "softmax<float, 4>", that one is compiled too. folder: where the source lies; its headers are
     found there. options: NVRTC's, and nvcc's -I and -D. defines: macros; True defines a bare one.
-    headers: further headers in memory, by the name in the #include directive.
+    headers: further headers in memory, by the name in the #include directive. first_line: the line
+    of the file called `name` that the text begins at, for sources inside a Python file.
 
     Raises CompileError with the user's own file and line, MissingTool, or UsageError.
     """
     folder = Path(folder) if folder is not None else None
+    if first_line != 1:
+        text = f'#line {first_line} "{name}"\n{text}'
     search, flags = _flags(options, folder)
     flags += [f"-D{n}" if v is True else f"-D{n}={v}" for n, v in (defines or {}).items()]
     own = user_headers(text, folder, search, headers)
@@ -92,6 +96,12 @@ def compile_source(
             lambda: _compile(text, name, target.arch, flags, own, search, expressions),
         )
     return _memory[name_of_entry]
+
+
+def line_of(text: str, file_text: str) -> int | None:
+    """The line, from 1, where a file holds this text; None where it does not, word for word."""
+    at = file_text.find(text)
+    return file_text.count("\n", 0, at) + 1 if at >= 0 and text.strip() else None
 
 
 def select(artifacts: Sequence[Artifact], kernel: str | None, source: str) -> Artifact:

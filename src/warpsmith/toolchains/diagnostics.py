@@ -26,7 +26,9 @@ _LOC = re.compile(r"^\s*\.loc\s+(\d+)\s+(\d+)(?:.*?inlined_at\s+(\d+)\s+(\d+))?"
 _FILE = re.compile(r"^\s*\.file\s+(\d+)\s+\"([^\"]+)\"", re.MULTILINE)
 
 _CASCADE = re.compile(r"attribute .* does not apply here|incomplete type")
-_LIBRARY = re.compile(r"\s*#\s*include\s*[<\"](cub/cub\.cuh|cub/device/[^>\"]+|thrust/[^>\"]+)[>\"]")
+_LIBRARY = re.compile(
+    r"\s*#\s*include\s*[<\"](cub/cub\.cuh|cub/device/[^>\"]+|thrust/[^>\"]+)[>\"]"
+)
 _INSTEAD = {
     "cub": "Include the parts that kernels use: cub/block/block_reduce.cuh, cub/warp/warp_scan.cuh, …",
     "thrust": "Write the loop in the kernel, or call PyTorch from Python",

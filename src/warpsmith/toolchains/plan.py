@@ -11,6 +11,7 @@ from typing import Any
 
 from ..errors import CompileError, Diagnostic
 from ..spec import Candidate
+from .cuda import line_of
 from .includes import included
 
 _COMPUTED = object()  # stands for an argument whose value the text does not say
@@ -23,6 +24,7 @@ class Job:
     name: str
     text: str
     kernel: str | None = None
+    first_line: int = 1  # of the text, in the file called name
     options: tuple[str, ...] = ()
     defines: Mapping[str, Any] = field(default_factory=dict)
 
@@ -40,7 +42,7 @@ def plan(candidate: Candidate) -> tuple[list[Job], list[str]]:
     texts = {s: s for s in calls if "\n" in s} | _roots(candidate.files)
     jobs, notes = [], []
     for key, text in texts.items():
-        name = "kernel.cu" if "\n" in key else key
+        name, first_line = _place(key, candidate.files)
         for call in calls.get(key, [{}]):
             computed = [k for k in ("options", "defines") if call.get(k) is _COMPUTED]
             if computed:
@@ -48,7 +50,7 @@ def plan(candidate: Candidate) -> tuple[list[Job], list[str]]:
                     f"{name} is compiled at its launch: {' and '.join(computed)} are computed"
                 )
             else:
-                jobs.append(_job(name, text, call))
+                jobs.append(_job(name, text, first_line, call))
     return _distinct(jobs), list(dict.fromkeys(notes))
 
 
@@ -106,12 +108,24 @@ def _value(node: ast.expr, constants: Mapping[str, Any]) -> Any:
         return _COMPUTED
 
 
-def _job(name: str, text: str, call: Mapping[str, Any]) -> Job:
+def _place(source: str, files: Mapping[str, str]) -> tuple[str, int]:
+    """File and first line of a source: its own file, or the Python file that holds its text."""
+    if "\n" not in source:
+        return source, 1
+    for name, text in files.items():
+        line = line_of(source, text) if name.endswith(".py") else None
+        if line is not None:
+            return name, line
+    return "kernel.cu", 1
+
+
+def _job(name: str, text: str, first_line: int, call: Mapping[str, Any]) -> Job:
     kernel = call.get("kernel")
     return Job(
         name,
         text,
         kernel if isinstance(kernel, str) else None,
+        first_line,
         tuple(call.get("options") or ()),
         call.get("defines") or {},
     )
