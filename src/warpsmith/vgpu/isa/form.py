@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeVar
 
 from warpsmith.errors import NameClash
 
@@ -23,6 +23,7 @@ _TYPE = re.compile(r"(pred|[bsu](8|16|32|64|128)|[su](16|32)x2|[su][24]|f(16|32)
 
 Result = str | tuple[str, ...]
 Rule = Callable[["Form", list[str]], Result]
+R = TypeVar("R", bound=Rule)
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,13 +122,13 @@ _SOURCES = {
 
 def alu(
     bases: str, types: str, mods: str = "", also: str = "", constant: tuple[int, ...] = ()
-) -> Callable[[Rule], Rule]:
+) -> Callable[[R], R]:
     """Register a rule for opcodes whose last type is one of `types`.
 
     `mods` are the modifiers and `also` the other types that it takes; everything else is refused.
     """
 
-    def register(rule: Rule) -> Rule:
+    def register(rule: R) -> R:
         entry = Entry(rule, frozenset(mods.split()), frozenset(also.split()))
         for base in bases.split():
             if base not in registry.ALU:
