@@ -253,3 +253,28 @@ def test_inputs_by_name_and_optional_ones(made):
     values, _ = operator(x, 2, 0.5, True)
     operator.cpu = "virtual"
     assert_equal(values, torch.topk(x * 0.5, 2).values)
+
+
+def test_a_call_that_is_watched_goes_through_the_dispatcher(made):
+    """Unwatched calls skip it, to be quick; tracers and profilers must see the operator."""
+    from torch.fx.experimental.proxy_tensor import make_fx
+    from torch.profiler import ProfilerActivity, profile
+
+    operator, _ = made(samples.SOFTMAX)
+    x = torch.randn(4, 5)
+    assert operator.name.replace("::", ".") in make_fx(lambda v: operator(v))(x).code
+    with profile(activities=[ProfilerActivity.CPU]) as seen:
+        operator(x)
+    assert operator.name in {event.key for event in seen.key_averages()}
+    stacked = torch.randn(3, 4, 5)
+    assert_equal(torch.vmap(lambda v: operator(v))(stacked), torch.softmax(stacked, -1))
+
+
+def test_unwatched_calls_record_nothing(made):
+    operator, task = made(samples.LINEAR)
+    model, reference, inputs = model_and_inputs(operator, task)
+    with torch.no_grad():
+        found = model(*inputs)
+    assert not found.requires_grad
+    assert_equal(found, reference(*inputs).detach())
+    assert model(*inputs).requires_grad

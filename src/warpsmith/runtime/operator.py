@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Mapping, Sequence
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from .gather import source_of
 from .provenance import provenance_of
 from .readme import readme, template
 from .reference import Reference, formed, outputs_of
-from .registration import CPU_WAYS, NAMESPACE, Body, register, schema_of
+from .registration import CPU_WAYS, NAMESPACE, Body, nobody_watches, register, schema_of
 
 _LOADED: dict[str, tuple[str, Body, Any, Any]] = {}  # name -> identity, body, overload, library
 
@@ -112,8 +113,12 @@ class Operator:
         state: its parameters and buffers by name, for example `model.state_dict()`; needed when
         it has any. Raises UsageError for wrong counts and names.
         """
-        values = self._bind(inputs, named) if named or len(inputs) != len(self._names) else inputs
-        returned = self.torch_op(*values, *self._weights(state))
+        values = self._bind(inputs, named)
+        return self._compute((*values, *self._weights(state)))
+
+    def _compute(self, flat: tuple[Any, ...]) -> Any:
+        call = self._body.direct if nobody_watches(flat) else self.torch_op
+        returned = call(*flat)
         if self._form is None:
             return returned
         return formed(self._form, iter(outputs_of(returned)))
@@ -172,7 +177,9 @@ class Operator:
             )
         return [given[n] for n in self._state_names]
 
-    def _bind(self, inputs: Sequence[Any], named: Mapping[str, Any]) -> list[Any]:
+    def _bind(self, inputs: Sequence[Any], named: Mapping[str, Any]) -> Sequence[Any]:
+        if len(inputs) == len(self._names) and not named:
+            return inputs
         rest = self._names[len(inputs) :]
         values = [*inputs, *(named.get(n) for n in rest)]
         absent = [n for n, o in zip(self._names, self._optional) if not o][len(inputs) :]
@@ -191,6 +198,7 @@ def _model_class(operator: Operator) -> type[Any]:
 
     body = operator._body
     modes = operator.provenance["modes"]
+    getters = [attrgetter(name) for name in operator._state_names]
 
     class Model(torch.nn.Module):
         """The reference's module with the operator as its forward.
@@ -208,11 +216,17 @@ def _model_class(operator: Operator) -> type[Any]:
                 self.__dict__.update(inner.__dict__)
 
         def forward(self, *inputs: Any, **named: Any) -> Any:
-            state = dict(self.named_parameters()) | dict(self.named_buffers())
-            if self.training in modes:
-                return operator(*inputs, state=state, **named)
             values = operator._bind(inputs, named)
+            if self.training in modes:
+                return operator._compute((*values, *self._weights()))
+            state = dict(zip(operator._state_names, self._weights()))
             return body.reference.in_mode(self.training, values, state)
+
+        def _weights(self) -> list[Any]:
+            if torch.compiler.is_compiling():  # tracers follow modules, not attrgetter
+                state = dict(self.named_parameters()) | dict(self.named_buffers())
+                return [state[name] for name in operator._state_names]
+            return [get(self) for get in getters]
 
         def extra_repr(self) -> str:
             return operator.name

@@ -127,6 +127,10 @@ def device_of(inputs: Sequence[Any], state: Mapping[str, Any]) -> str:
 
 def outputs_of(returned: Any) -> tuple[Any, ...]:
     """The tensors in what a model returned, in order. Raises OperatorError for anything else."""
+    import torch
+
+    if isinstance(returned, torch.Tensor):
+        return (returned,)
     outputs = tuple(_leaves(returned))
     if not outputs:
         raise OperatorError("the reference returns no tensor; an operator must return some")

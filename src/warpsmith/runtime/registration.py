@@ -19,6 +19,7 @@ from .reference import Reference, device_of, outputs_of, state_of, tensors_of
 
 NAMESPACE = "warpsmith"
 CPU_WAYS = ("reference", "virtual")
+CHOSEN = "chosen"  # the reference by choice: no fallback
 
 
 class OperatorFallback(UserWarning):
@@ -37,12 +38,21 @@ class Body:
         self.name, self.reference, self.domain, self.folder = name, reference, domain, folder
         self.domains = [domain]  # of every loaded verdict on this candidate: any of them will do
         self.count = count  # of outputs
-        self.cpu = "reference"
+        self._cpu = "reference"
         self.reasons: collections.Counter[str] = collections.Counter()
         self.last_fallback = ""
         self._module: dict[str, Any] | None = None
         self._broken = ""
-        self._guard_cache: dict[Any, tuple[str, str]] = {}
+        self._decisions: dict[Any, tuple[str, str]] = {}
+
+    @property
+    def cpu(self) -> str:
+        return self._cpu
+
+    @cpu.setter
+    def cpu(self, way: str) -> None:
+        self._cpu = way
+        self._decisions.clear()
 
     @property
     def fallbacks(self) -> int:
@@ -53,7 +63,7 @@ class Body:
         self.folder, self._module, self._broken = other.folder, None, ""
         if other.domain not in self.domains:
             self.domains.append(other.domain)
-            self._guard_cache.clear()
+        self._decisions.clear()
 
     def split(self, flat: Sequence[Any]) -> tuple[list[Any], dict[str, Any]]:
         """The operator's arguments as inputs and state."""
@@ -64,10 +74,17 @@ class Body:
         """The values, contiguous and sharing no memory with the arguments, as torch asks for."""
         inputs, state = self.split(flat)
         with _on_device_of(flat):  # torch calls this below autograd: nothing is recorded
-            outputs = self._outputs("run", inputs, state, (inputs, state))
+            outputs = self._outputs("run", flat, (inputs, state))
             if outputs is None:
                 outputs = outputs_of(self.reference(inputs, state))
             return self.pack(_own(outputs, flat))
+
+    def direct(self, *flat: Any) -> Any:
+        """`forward` without the trip through torch's dispatcher, for calls that nobody watches."""
+        import torch
+
+        with torch.no_grad():
+            return self.forward(*flat)
 
     def fake(self, *flat: Any) -> Any:
         """Shapes and dtypes, from the reference on fake tensors."""
@@ -91,7 +108,7 @@ class Body:
         inputs, state = self.split(flat)
         given = (list(gradients), inputs, list(outputs), state)
         with _on_device_of(flat):
-            found = self._outputs("grad", inputs, state, given)
+            found = self._outputs("grad", flat, given)
             if found is None:
                 found = self._recomputed(inputs, state, gradients)
             wanted = [t for v in self.graded(flat) for t in tensors_of(v)]
@@ -137,39 +154,46 @@ class Body:
         return tuple(pull(tuple(g for g in gradients if g is not None)))
 
     def _outputs(
-        self, function: str, inputs: list[Any], state: dict[str, Any], given: tuple[Any, ...]
+        self, function: str, flat: Sequence[Any], given: tuple[Any, ...]
     ) -> tuple[Any, ...] | None:
         """The kernel's answer, or None where the reference must answer."""
-        if not self._wants_kernel(inputs, state):
+        word, why = self._decision(flat)
+        if word == CHOSEN:
+            return None
+        if word:
+            self._count(word, why)
             return None
         try:
             returned = self._function(function)(*given)
         except (ToolchainError, ImportError) as error:
             self._broken = f"its kernel cannot be built here: {error}"
+            self._decisions.clear()
             self._count("toolchain", self._broken)
             return None
         if function == "run":
             return outputs_of(returned)
         return tuple(returned) if isinstance(returned, (list, tuple)) else (returned,)
 
-    def _wants_kernel(self, inputs: Sequence[Any], state: Mapping[str, Any]) -> bool:
-        tensors = [t for v in (*inputs, *state.values()) for t in tensors_of(v)]
-        if self.cpu == "reference" and not any(t.is_cuda for t in tensors):
-            return False  # by choice, so it does not count as a fallback
-        word, why = ("toolchain", self._broken) if self._broken else self._guard(inputs, state)
-        if word:
-            self._count(word, why)
-        return not word
+    def _decision(self, flat: Sequence[Any]) -> tuple[str, str]:
+        """("", "") for the kernel; CHOSEN, or a reason against the kernel, for the reference.
 
-    def _guard(self, inputs: Sequence[Any], state: Mapping[str, Any]) -> tuple[str, str]:
-        """("", "") if a domain holds the call, else the first one's objection; remembered for calls that look the same."""
-        key = tuple(_look(v) for v in (*inputs, *state.values()))
-        if key not in self._guard_cache:
-            if len(self._guard_cache) >= 4096:
-                self._guard_cache.clear()
-            answers = [domain.why_outside(inputs, state) for domain in self.domains]
-            self._guard_cache[key] = min(answers, key=lambda found: found[0] != "")
-        return self._guard_cache[key]
+        Remembered for calls that look the same.
+        """
+        key = tuple(map(_look, flat))
+        found = self._decisions.get(key)
+        if found is None:
+            if len(self._decisions) >= 4096:
+                self._decisions.clear()
+            found = self._decisions[key] = self._decide(flat)
+        return found
+
+    def _decide(self, flat: Sequence[Any]) -> tuple[str, str]:
+        if self.cpu == "reference" and not any(t.is_cuda for v in flat for t in tensors_of(v)):
+            return CHOSEN, ""
+        if self._broken:
+            return "toolchain", self._broken
+        answers = [domain.why_outside(*self.split(flat)) for domain in self.domains]
+        return min(answers, key=lambda found: found[0] != "")
 
     def _count(self, word: str, why: str) -> None:
         first = not self.reasons
@@ -337,16 +361,48 @@ def _own(outputs: Sequence[Any], arguments: Sequence[Any]) -> list[Any]:
 
 
 def _look(value: Any) -> Any:
-    """What the guard depends on: shape, strides, type, device and alignment; a number itself."""
-    if hasattr(value, "data_ptr"):
+    """What the decision depends on: shape, strides, type, device and alignment; a number itself."""
+    try:
+        start = value.data_ptr() % ALIGNMENT_BYTES
+    except AttributeError:
         return (
-            value.shape,
-            value.stride(),
-            value.dtype,
-            value.device,
-            value.data_ptr() % ALIGNMENT_BYTES,
+            tuple(map(_look, value)) if isinstance(value, (list, tuple)) else (type(value), value)
         )
-    return tuple(map(_look, value)) if isinstance(value, (list, tuple)) else (type(value), value)
+    return value.shape, value.stride(), value.dtype, value.device, start
+
+
+def nobody_watches(flat: Sequence[Any]) -> bool:
+    """Whether calling the body is the same as calling the torch operator, which costs more.
+
+    It is when nothing traces, records gradients, profiles, or stands between tensors and dispatcher.
+    """
+    import torch
+
+    if torch.compiler.is_compiling() or torch.jit.is_tracing():
+        return False
+    recording = torch.is_grad_enabled()
+    for value in flat:
+        for tensor in tensors_of(value):
+            if type(tensor) not in (torch.Tensor, torch.nn.Parameter):
+                return False
+            if recording and tensor.requires_grad:
+                return False
+    return not _watchers()
+
+
+def _watchers() -> bool:
+    """Modes, transforms, dual levels or a profiler. Where torch cannot be asked: yes."""
+    import torch
+
+    try:
+        return bool(
+            torch._C._len_torch_dispatch_stack()
+            or torch._C._functorch.peek_interpreter_stack() is not None
+            or torch.autograd.forward_ad._current_level >= 0
+            or torch.autograd._profiler_enabled()
+        )
+    except AttributeError:  # private names of torch 2.11 … 2.13
+        return True
 
 
 def _on_device_of(flat: Sequence[Any]) -> Any:
@@ -355,8 +411,13 @@ def _on_device_of(flat: Sequence[Any]) -> Any:
 
     for value in flat:
         for tensor in tensors_of(value):
-            return torch.cuda.device(tensor.device) if tensor.is_cuda else contextlib.nullcontext()
-    return contextlib.nullcontext()
+            if tensor.is_cuda and tensor.device.index != torch.cuda.current_device():
+                return torch.cuda.device(tensor.device)
+            return _STAY
+    return _STAY
+
+
+_STAY = contextlib.nullcontext()
 
 
 def _execute(entry: Path) -> dict[str, Any]:
