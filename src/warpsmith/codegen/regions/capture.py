@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 import re
 import warnings
 from dataclasses import dataclass
@@ -64,6 +65,7 @@ def _capture(task: Task, fake: bool) -> Captured:
     mode = FakeTensorMode(allow_non_fake_inputs=True) if fake else contextlib.nullcontext()
     with mode, torch.random.fork_rng(devices=[]), torch.no_grad(), warnings.catch_warnings():
         warnings.simplefilter("ignore")
+        logging.getLogger("torch.fx.experimental.symbolic_shapes").setLevel(logging.ERROR)
         model = as_module(task.model(*task.get_init_inputs()))
         given = list(task.get_inputs(**tracing_sizes(task)))
         scalars = [i for i, x in enumerate(given) if isinstance(x, float)]

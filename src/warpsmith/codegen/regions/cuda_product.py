@@ -23,7 +23,7 @@ from .ir import Region, Value
 from .layout import Layout, Operand
 from .writer import arguments_of, extents, helper_names, needs_statement, offset, register_dtype
 
-TAKEN = RESERVED | {"a", "b", "k", "batch", "total", "depth", "batches", "tile", "warp", "group", "pair"}
+TAKEN = RESERVED | {"k", "batch", "total", "depth", "batches", "tile", "warp", "group", "pair"}
 
 
 @dataclass
@@ -106,8 +106,6 @@ def product(
         right.coordinates = [line for line in right.coordinates if line not in batch]
     spoken = [*batch, *lines, *coordinates, left.at, right.at, *left.coordinates, *right.coordinates]
     arguments = used_arguments(arguments, spoken)
-    for argument in arguments:  # the epilogue reads by these names too
-        assert argument.name not in ("a", "b"), argument.name
     text = render(
         f"product_{rung}.cu.j2",
         name=name,

@@ -9,10 +9,11 @@ between them and the later operation is computed again there from what was loade
 
 from __future__ import annotations
 
+import keyword
 from typing import Any
 
 from .capture import Captured
-from .expressions import CTYPES, compute_dtype
+from .expressions import CTYPES, OPS, compute_dtype
 from .ir import (
     Axis,
     Buffer,
@@ -328,8 +329,17 @@ class Lowering:
         return Ref(value, dims)
 
 
-RESERVED = {"inputs", "state", "run", "torch", "ws", "rows", "cols", "row", "col", "lane", "triton", "tl", "count"}
-RESERVED |= {"int", "float", "double", "bool", "long", "short", "char", "exp", "log", "max", "min", "sum", "abs"}
+# words that generated code uses itself
+RESERVED = set(OPS) | set(keyword.kwlist) | set(
+    """inputs state run torch ws triton tl libdevice blocks bits out scratch kernel
+    row rows col cols k depth batch batches lane thread threads v V item first step active chunk begin
+    end total totals tile tiles warp group pair twice left right start mask row_mask col_mask pid across
+    down outer height element packs packed pack piece from inside value corner splits free
+    auto bool char const double float int long short signed unsigned struct template this typename void
+    volatile register union enum class delete new operator private public protected static switch
+    case default do goto namespace using virtual friend inline extern typedef sizeof max min sum
+    half half2 div pow""".split()
+)  # fmt: skip
 
 
 def node_name(node: Any) -> str:

@@ -10,7 +10,7 @@ from typing import Any
 
 from .capture import Captured
 from .expressions import COMPARISONS, LOGICAL, compute_dtype, is_float
-from .ir import Axis, Buffer, Conflict, Ref, Size, Text, TorchCall, leaves, product, regroup
+from .ir import Axis, Buffer, Conflict, Ref, Size, Text, TorchCall, flat, leaves, product, regroup
 from .lower import Lowering, Unmatched, dtype_of, shape_of, size_of
 
 Handler = Callable[[Lowering, Any, tuple[Any, ...], dict[str, Any]], Any]
@@ -310,9 +310,15 @@ def _view(state: Lowering, node: Any, a: tuple[Any, ...], k: dict[str, Any]) -> 
         return Ref(a[0].value, regroup(a[0].dims, shape_of(node)))
     except Conflict:
         buffer = state.output(a[0]) if not (a[0].value.op == "load") else state.store(a[0])
-        other = Buffer(state.name(f"{buffer.name}_view"), shape_of(node), buffer.dtype, base=buffer)
-        other.view = f"{buffer.name}.reshape({tuple_text(state, shape_of(node))})"
-        return state.load(other)
+        return state.load(reshaped(state, buffer, shape_of(node)))
+
+
+def reshaped(state: Lowering, buffer: Buffer, shape: tuple[Size, ...]) -> Buffer:
+    """The buffer seen by torch in another shape; itself where that is its own."""
+    if buffer.shape == shape:
+        return buffer
+    text = f"{buffer.name}.reshape({tuple_text(state, shape)})"
+    return Buffer(state.name(f"{buffer.name}_view"), shape, buffer.dtype, base=buffer, view=text)
 
 
 @implements("permute.default")
@@ -551,6 +557,9 @@ def state_argument(state: Lowering, value: Any) -> Any:
 
 def _stored(state: Lowering, value: Any) -> Any:
     if isinstance(value, Ref):
+        held = value.value.detail if value.value.op == "load" else None
+        if held and flat(held[1]) == flat(value.dims) and not held[0].strided:
+            return reshaped(state, held[0], value.shape)
         buffer = state.store(value)
         direct_load = value.value.op == "load"
         same = direct_load or [leaves(g) for g in buffer.dims] == [leaves(g) for g in value.dims]

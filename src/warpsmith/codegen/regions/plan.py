@@ -48,13 +48,21 @@ def plan(task: Task) -> Plan | NoPlan:
     except Unmatched as error:
         return NoPlan(sentence(error.node, error.why))
     steps = _needed(lowering, outputs)
-    if not any(isinstance(s, Region) for s in steps):
+    ours = [s for s in steps if isinstance(s, Region)]
+    hybrid = len(ours) < len(steps)
+    if not any(computes(s) or not hybrid for s in ours):
         what = "; ".join(sentence(n, w) for n, w in lowering.unmatched) or "nothing to compute"
         return NoPlan(f"no operation is matched by a kernel region: {what}")
     inputs = _inputs(steps, outputs, captured, lowering)
     unmatched = tuple(sentence(n, w) for n, w in lowering.unmatched if any(
         isinstance(s, TorchCall) and s.node is n for s in steps))  # fmt: skip
     return Plan(captured, tuple(steps), inputs, tuple(outputs), unmatched)
+
+
+def computes(region: Region) -> bool:
+    """Whether a region does more than copy: a hybrid of copies alone would be a poor joke."""
+    moves = ("load", "const", "size", "iota", "cast")
+    return any(value.op not in moves for value in region.values())
 
 
 def sentence(node: object, why: str) -> str:
