@@ -119,6 +119,35 @@ def test_hooks_of_a_configuration_run():
     assert seen == [999]
 
 
+def test_a_configuration_that_the_target_cannot_hold_is_passed_over():
+    seen = []
+
+    def config(stages):
+        return triton.Config(
+            {"BM": 128, "BN": 128, "BK": 64},
+            num_stages=stages,
+            pre_hook=lambda named: seen.append(stages),
+        )
+
+    tuned = triton.autotune([config(3), config(1)], key=["M"])(kernels.matmul)
+    args = (X, X, X, 256, 256, 256)
+    call = bound(tuned, *args, part="rtx4090")
+    assert call.program.artifact.shared_bytes <= get("rtx4090").shared_per_block_bytes
+    assert seen == [1]
+    assert bound(tuned, *args, part="a100").program.artifact.shared_bytes > 100_000
+    chosen = bound(tuned, *args, part="rtx4090", config=0)  # asked for: the launch will refuse it
+    assert chosen.program.artifact.shared_bytes > get("rtx4090").shared_per_block_bytes
+
+
+def test_equal_kernels_in_two_files_keep_their_own_file():
+    shown = [
+        bound(toolchain.from_text(TEXT, file=file), X, BLOCK=32).program.artifact.ptx
+        for file in ("one.py", "two.py")
+    ]
+    assert 'one.py"' in shown[0]
+    assert 'two.py"' in shown[1]
+
+
 def test_heuristics_are_computed_from_the_arguments():
     call = bound(kernels.sized_softmax, X, X, cols=100)
     assert call.named["BLOCK"] == 128

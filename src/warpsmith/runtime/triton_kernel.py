@@ -152,7 +152,9 @@ def _launch_natively(
     gpu.check_alive(kernel.name)
     fn, given = kernel.fn, {"enable_fp_fusion": True, **kwargs}
     if "config" in kwargs:
-        fn, given = toolchain.settle(fn, args, given)
+        fn, given, hooks = toolchain.settle(fn, args, given)
+        for hook in hooks:
+            hook()
     shape = _Grid(kernel.name, grid)
     with torch.cuda.device(index):
         try:

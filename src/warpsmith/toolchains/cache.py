@@ -9,11 +9,14 @@ import hashlib
 import json
 import os
 import tempfile
+from collections import OrderedDict
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from ..spec import Artifact, Parameter, Resources, from_plain
+
+T = TypeVar("T")
 
 FORMAT = 1  # of the entries; a new number leaves old ones unread
 
@@ -80,6 +83,16 @@ def artifacts(name: str, make: Callable[[], Iterable[Artifact]]) -> tuple[Artifa
     made = tuple(make())
     store(name, [_entry(artifact) for artifact in made])
     return made
+
+
+def remembered(memory: OrderedDict[Any, T], key: Any, make: Callable[[], T], most: int = 1024) -> T:
+    """What `make` gave for this key before, in this process; the `most` last used are kept."""
+    if key not in memory:
+        memory[key] = make()
+        while len(memory) > most:
+            memory.popitem(last=False)
+    memory.move_to_end(key)
+    return memory[key]
 
 
 def clear() -> int:

@@ -6,6 +6,7 @@ from __future__ import annotations
 import functools
 import importlib.metadata
 import re
+from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -22,7 +23,7 @@ _IMPLIED = {
     "-default-device", "--device-as-default-execution-space",
 }  # fmt: skip
 
-_memory: dict[str, tuple[Artifact, ...]] = {}
+_memory: OrderedDict[str, tuple[Artifact, ...]] = OrderedDict()
 
 
 class Cuda:
@@ -89,13 +90,13 @@ def compile_source(
         "cuda", _versions(), target.arch, name, text, *_flat(own), "\n".join(flags),
         "\n".join(expressions),
     )  # fmt: skip
-    if name_of_entry not in _memory:
+
+    def compiled() -> tuple[Artifact, ...]:
         _check_arch(target)
-        _memory[name_of_entry] = cache.artifacts(
-            name_of_entry,
-            lambda: _compile(text, name, target.arch, flags, own, search, expressions),
-        )
-    return _memory[name_of_entry]
+        make = functools.partial(_compile, text, name, target.arch, flags, own, search, expressions)
+        return cache.artifacts(name_of_entry, make)
+
+    return cache.remembered(_memory, name_of_entry, compiled)
 
 
 def line_of(text: str, file_text: str) -> int | None:

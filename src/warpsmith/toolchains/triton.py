@@ -6,6 +6,7 @@ from __future__ import annotations
 import functools
 import os
 import re
+from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,7 +14,7 @@ from typing import Any
 
 from ..errors import CompileError, Diagnostic, DtypeError, MissingTool, UsageError
 from ..spec import Artifact, Parameter, Resources, Target
-from . import ptxas, signature
+from . import cache, ptxas, signature
 from .diagnostics import own_name
 
 INSTALL = "pip install 'warpsmith[torch]'"
@@ -27,8 +28,9 @@ _CTYPES = {
     "fp64": "double", "fp8e4nv": "__nv_fp8_e4m3", "fp8e5": "__nv_fp8_e5m2",
 }  # fmt: skip
 
+_FILE = re.compile(r'^(\s*\.file\s+\d+\s+)"([^"]+)"', re.MULTILINE)
 _OPTIONS = ("num_warps", "num_stages", "num_ctas", "maxnreg", "enable_fp_fusion")
-_memory: dict[Any, Program] = {}
+_memory: OrderedDict[Any, Program] = OrderedDict()
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,30 +72,53 @@ def bind(fn: Any, target: Target, args: Sequence[Any], kwargs: Mapping[str, Any]
     """Choose a configuration, specialise on the arguments as Triton does, and compile.
 
     fn: what `@triton.jit`, `@triton.heuristics` or `@triton.autotune` gives. An autotuned function
-    takes its first configuration that pruning leaves, or the one given as `config=`: an index or a
-    `triton.Config`. Hooks of the configuration run.
+    takes the first configuration that pruning leaves and whose shared memory the target has, or the
+    one given as `config=`: an index or a `triton.Config`. Hooks of the configuration run.
 
     Raises CompileError at the user's line, DtypeError for an argument that Triton cannot take,
     UsageError for arguments that do not fit the signature, or MissingTool.
     """
-    jit, kwargs = settle(fn, args, dict(kwargs))
+    refused: Call | None = None
+    for chosen in _choices(fn, args, kwargs):
+        call, hooks = _bind_one(fn, target, args, chosen)
+        if call.program.artifact.shared_bytes <= target.shared_per_block_bytes:
+            for hook in hooks:
+                hook()
+            return call
+        refused = refused or call
+    if refused is None:
+        raise UsageError(f"{name_of(fn)}: pruning leaves no configuration to run")
+    return refused  # the launch says what it has too much of
+
+
+def _bind_one(
+    fn: Any, target: Target, args: Sequence[Any], given: dict[str, Any]
+) -> tuple[Call, list[Callable[[], Any]]]:
+    jit, kwargs, hooks = settle(fn, args, given)
     kwargs.setdefault("enable_fp_fusion", True)  # Triton's own default changed between releases
     backend, binder = _binder(jit, target.compute_capability)
-    named, special, given = _bound(jit, binder, args, kwargs)
-    for hook in jit.pre_run_hooks:
-        hook(*args, **kwargs)
-    key = (jit.cache_key, target.arch, _freeze(special), _freeze(sorted(given.items())))
-    if key not in _memory:
-        _memory[key] = _compile(jit, target, backend, named, special, kwargs)
+    named, special, options = _bound(jit, binder, args, kwargs)
+    hooks += [functools.partial(hook, *args, **kwargs) for hook in jit.pre_run_hooks]
+    key = (
+        jit.cache_key, _place(jit), target.arch, _freeze(special), _freeze(sorted(options.items())),
+    )  # fmt: skip
+    program = cache.remembered(
+        _memory, key, lambda: _compile(jit, target, backend, named, special, kwargs)
+    )
     _check_globals(jit)
-    return Call(_memory[key], tuple(_values(special, named)), named)
+    return Call(program, tuple(_values(special, named)), named), hooks
 
 
-def settle(fn: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
-    """The `@triton.jit` function under its decorators, and the arguments that they add."""
+def settle(
+    fn: Any, args: Sequence[Any], kwargs: dict[str, Any]
+) -> tuple[Any, dict[str, Any], list[Callable[[], Any]]]:
+    """The `@triton.jit` function under its decorators, the arguments that they add, and the hooks
+    to run before a launch."""
+    hooks: list[Callable[[], Any]] = []
     while not _is_jit(fn):
         if hasattr(fn, "configs"):
-            kwargs = _configured(fn, args, kwargs)
+            kwargs, hook = _configured(fn, args, kwargs)
+            hooks += [hook] if hook else []
         elif hasattr(fn, "values"):
             named = {**dict(zip(fn.arg_names, args)), **kwargs}
             for name, rule in fn.values.items():
@@ -105,7 +130,7 @@ def settle(fn: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> tuple[Any, d
         raise UsageError(
             f"{name_of(fn)} is not autotuned: config={kwargs['config']!r} has no meaning"
         )
-    return fn, kwargs
+    return fn, kwargs, hooks
 
 
 def base(fn: Any) -> Any:
@@ -157,29 +182,44 @@ def _not_triton(fn: Any) -> str:
     return f"{fn!r} is no Triton function: put @triton.jit above its def"
 
 
-def _configured(tuner: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> dict[str, Any]:
+def _choices(fn: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    """The arguments with every configuration of an autotuned function in turn; else as they are."""
+    tuner = fn
+    while not hasattr(tuner, "configs") and hasattr(tuner, "fn") and not _is_jit(tuner):
+        tuner = tuner.fn
+    if not hasattr(tuner, "configs") or "config" in kwargs:
+        yield dict(kwargs)
+        return
     configs = list(tuner.configs)
-    wanted = kwargs.pop("config", None)
-    if wanted is None:
+    if getattr(tuner, "early_config_prune", None):
         named = dict(zip(tuner.arg_names, args))
-        if getattr(tuner, "early_config_prune", None):
-            configs = tuner.early_config_prune(configs, named, **kwargs)
-        wanted = 0
-    if isinstance(wanted, int):
-        if not 0 <= wanted < len(configs):
+        configs = tuner.early_config_prune(configs, named, **kwargs)
+    for config in configs:
+        yield {**kwargs, "config": config}
+
+
+def _configured(
+    tuner: Any, args: Sequence[Any], kwargs: dict[str, Any]
+) -> tuple[dict[str, Any], Callable[[], Any] | None]:
+    """The arguments with those of the configuration in `config=`, and its hook."""
+    kwargs = dict(kwargs)
+    config, count = kwargs.pop("config"), len(tuner.configs)
+    if isinstance(config, int):
+        if not 0 <= config < count:
             raise UsageError(
-                f"{name_of(tuner)}: config={wanted}, but it has {len(configs)} configurations, from 0"
+                f"{name_of(tuner)}: config={config}, but it has {count} configurations, from 0"
             )
-        wanted = configs[wanted]
-    clash = kwargs.keys() & wanted.all_kwargs().keys()
+        config = tuner.configs[config]
+    clash = kwargs.keys() & config.all_kwargs().keys()
     if clash:
         raise UsageError(
             f"{name_of(tuner)} is autotuned over {', '.join(sorted(clash))}: do not pass it as well"
         )
-    kwargs = {**kwargs, **wanted.all_kwargs()}
-    if wanted.pre_hook is not None:
-        wanted.pre_hook({**dict(zip(tuner.arg_names, args)), **kwargs})
-    return kwargs
+    kwargs |= config.all_kwargs()
+    if config.pre_hook is None:
+        return kwargs, None
+    named = {**dict(zip(tuner.arg_names, args)), **kwargs}
+    return kwargs, functools.partial(config.pre_hook, named)
 
 
 @functools.cache
@@ -252,7 +292,7 @@ def _compile(
 
 def _program(jit: Any, target: Target, done: Any, types: Mapping[str, Any]) -> Program:
     meta = done.metadata
-    ptx = portable(done.asm["ptx"])
+    ptx = portable(done.asm["ptx"], _place(jit)[0])
     entry = signature.entries(ptx)[meta.name]
     declared = list(_parameters(types))
     hidden = [Parameter("pointer", name, "void") for name in SCRATCH]
@@ -327,16 +367,16 @@ def _leaves(kind: Any, suffix: str = "") -> Iterator[tuple[str, str]]:
         yield suffix, kind
 
 
-def portable(ptx: str) -> str:
-    """PTX without the debug sections and folders that name this machine; line tables stay."""
-    ptx = re.sub(
-        r"^\s*\.section\s+\.debug_(?:abbrev|info|macinfo|loc)\s*\{[^}]*\}\s*$", "", ptx, flags=re.M
-    )
-    return re.sub(
-        r'^(\s*\.file\s+\d+\s+)"([^"]+)"',
-        lambda m: f'{m[1]}"{os.path.basename(own_name(m[2]))}"',
-        ptx,
-        flags=re.M,
+def portable(ptx: str, file: str) -> str:
+    """PTX without the debug sections and folders that name this machine; line tables stay.
+
+    file: the kernel's own. Triton's cache may hold the PTX of an equal kernel in another file.
+    """
+    section = r"^\s*\.section\s+\.debug_(?:abbrev|info|macinfo|loc)\s*\{[^}]*\}\s*$"
+    ptx = re.sub(section, "", ptx, flags=re.MULTILINE)
+    alone = len(_FILE.findall(ptx)) == 1
+    return _FILE.sub(
+        lambda m: f'{m[1]}"{file if alone else os.path.basename(own_name(m[2]))}"', ptx
     )
 
 
