@@ -30,25 +30,29 @@ static uint32_t next_group(uint32_t left, const uint32_t *members) {
 
 /* ------------------------------------------------------------------------------------ shuffles */
 
-/* Source lane, and whether it is in range, by the manual's pseudocode. */
-static inline uint32_t source_lane(VgShuffle mode, uint32_t lane, uint32_t b, uint32_t c,
-                                   uint32_t *in_range) {
-  uint32_t clamp = c & 31, segment = c >> 8 & 31;
-  uint32_t high = (lane & segment) | (clamp & ~segment), low = lane & segment;
-  int32_t j;
-  switch (mode) {
-  case VG_SHFL_UP: j = (int32_t)lane - (int32_t)b; *in_range = j >= (int32_t)high; break;
-  case VG_SHFL_DOWN: j = (int32_t)(lane + b); *in_range = j <= (int32_t)high; break;
-  case VG_SHFL_BFLY: j = (int32_t)(lane ^ b); *in_range = j <= (int32_t)high; break;
-  default: j = (int32_t)(low | (b & ~segment)); *in_range = j <= (int32_t)high; break;
+/* The manual's pseudocode, with `high` and `low` the last and the first lane of the segment. One
+ * loop for each mode, so that it vectorizes. */
+#define SHUFFLE(J, GOOD)                                                                           \
+  LANES {                                                                                          \
+    int32_t lane = (int32_t)l, by = (int32_t)(b[l] & 31);                                          \
+    int32_t clamp = (int32_t)(c[l] & 31), segment = (int32_t)(c[l] >> 8 & 31);                     \
+    int32_t low = lane & segment, high = low | (clamp & ~segment), j = J, good = GOOD;             \
+    (void)low;                                                                                     \
+    source[l] = good ? j & 31 : lane;                                                              \
+    in_range[l] = (uint32_t)good;                                                                  \
   }
-  return *in_range ? (uint32_t)j & 31 : lane;
-}
 
 void vg_shfl(VgShuffle mode, uint32_t mask, uint32_t *d, uint32_t *p, const uint32_t *a,
              const uint32_t *b, const uint32_t *c) {
   uint32_t values[VG_LANES], in_range[VG_LANES];
-  LANES values[l] = a[source_lane(mode, l, b[l] & 31, c[l], &in_range[l])];
+  int32_t source[VG_LANES];
+  switch (mode) {
+  case VG_SHFL_UP: SHUFFLE(lane - by, j >= high) break;
+  case VG_SHFL_DOWN: SHUFFLE(lane + by, j <= high) break;
+  case VG_SHFL_BFLY: SHUFFLE(lane ^ by, j <= high) break;
+  case VG_SHFL_IDX: SHUFFLE(low | (by & ~segment), j <= high) break;
+  }
+  LANES values[l] = a[source[l]];
   put(mask, d, values);
   put(mask, p, in_range);
 }
@@ -56,8 +60,7 @@ void vg_shfl(VgShuffle mode, uint32_t mask, uint32_t *d, uint32_t *p, const uint
 /* --------------------------------------------------------------------------- votes and matches */
 
 void vg_vote(VgVote kind, uint32_t mask, uint32_t *d, const uint32_t *a, const uint32_t *members) {
-  uint32_t set = 0;
-  LANES set |= (uint32_t)(a[l] != 0) << l;
+  uint32_t set = vg_bits(a);
   GROUPS(g, mask, members) {
     uint32_t yes = set & g;
     uint32_t answers[4] = {yes == g, yes != 0, yes == g || yes == 0, yes};
@@ -67,14 +70,12 @@ void vg_vote(VgVote kind, uint32_t mask, uint32_t *d, const uint32_t *a, const u
 
 void vg_match(int all, uint32_t bytes, uint32_t mask, uint32_t *d, uint32_t *p, const void *a,
               const uint32_t *members) {
-  uint32_t equal[VG_LANES];
-  LANES {
-    equal[l] = 0;
-    for (uint32_t o = 0; o < VG_LANES; o++) {
-      int same = bytes == 8 ? ((const uint64_t *)a)[l] == ((const uint64_t *)a)[o]
-                            : ((const uint32_t *)a)[l] == ((const uint32_t *)a)[o];
-      equal[l] |= (uint32_t)same << o;
-    }
+  uint32_t equal[VG_LANES] = {0};
+  const uint32_t *a32 = a;
+  const uint64_t *a64 = a;
+  for (uint32_t o = 0; o < VG_LANES; o++) {
+    if (bytes == 8) LANES equal[l] |= a64[l] == a64[o] ? 1u << o : 0;
+    else LANES equal[l] |= a32[l] == a32[o] ? 1u << o : 0;
   }
   GROUPS(g, mask, members) {
     uint32_t agree = (equal[__builtin_ctz(g)] & g) == g;
