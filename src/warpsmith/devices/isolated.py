@@ -81,8 +81,7 @@ class Isolated:
         start = time.monotonic()
         order: dict[str, Any] = {"do": "run", "work": work, "seconds": max_seconds, "count": count}
         with self._lock:
-            worker = self._worker_for(work.candidate.id)
-            answer = worker.ask(order, max_seconds + GRACE_SECONDS)
+            worker, answer = self._ask(work.candidate.id, order)
             run = _run_of(answer, worker, max_seconds)
             if run.outcome is not Outcome.RIGHT or worker.uses >= self._uses:
                 self._retire()
@@ -98,8 +97,7 @@ class Isolated:
         seconds = plan.max_seconds * 2 + 240
         order |= {"seconds": seconds, "path": sys.path}
         with self._lock:
-            worker = self._worker_for(work.candidate.id)
-            answer = worker.ask(order, seconds + GRACE_SECONDS)
+            worker, answer = self._ask(work.candidate.id, order)
             if not isinstance(answer, dict) or "time" not in answer:
                 log = worker.log
                 self._retire()
@@ -120,6 +118,14 @@ class Isolated:
             if self._keeper is not None:
                 self._keeper.close()
                 self._keeper = None
+
+    def _ask(self, candidate: str, order: dict[str, Any]) -> tuple[_Worker, Any]:
+        worker = self._worker_for(candidate)
+        try:
+            return worker, worker.ask(order, order["seconds"] + GRACE_SECONDS)
+        except BaseException:  # Ctrl-C: an answer that comes later must not meet the next order
+            self._retire()
+            raise
 
     def _worker_for(self, candidate: str) -> _Worker:
         if self._worker is not None and self._worker.candidate != candidate:

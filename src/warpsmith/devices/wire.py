@@ -8,6 +8,7 @@ never unpickled: candidate code could have written it.
 from __future__ import annotations
 
 import fcntl
+import functools
 import io
 import json
 import math
@@ -116,40 +117,52 @@ def pack(message: Any) -> tuple[bytes, list[int]]:
 
     A tensor that occurs twice stays one tensor.
     """
+    buffer, heap = io.BytesIO(), _Heap()
+    _pickler()(buffer, heap).dump(message)
+    return buffer.getvalue(), [heap.fd]
+
+
+@functools.cache
+def _pickler() -> Any:
     import cloudpickle
     import torch
 
-    heap, kept = _Heap(), []
-    known: dict[int, tuple[dict[str, Any], int, bool]] = {}
-
     class Pickler(cloudpickle.Pickler):  # type: ignore[misc]
+        def __init__(self, buffer: io.BytesIO, heap: _Heap):
+            super().__init__(buffer)
+            self._heap, self._kept = heap, []
+            self._known: dict[int, tuple[dict[str, Any], int, bool]] = {}
+
         def persistent_id(self, value: Any) -> Any:
             plain = type(value) is torch.Tensor and value.device.type == "cpu"
             if not plain or value.layout != torch.strided or not value.is_leaf:
                 return None
-            if id(value) not in known:
-                kept.append(value)  # an id is good while its object lives
-                known[id(value)] = heap.add(value), len(known), value.requires_grad
-            return known[id(value)]
+            if id(value) not in self._known:
+                self._kept.append(value)  # an id is good while its object lives
+                place = self._heap.add(value)
+                self._known[id(value)] = place, len(self._known), value.requires_grad
+            return self._known[id(value)]
 
-    buffer = io.BytesIO()
-    Pickler(buffer).dump(message)
-    return buffer.getvalue(), [heap.fd]
+    return Pickler
+
+
+class _Unpickler(pickle.Unpickler):
+    def __init__(self, body: bytes, heap: mmap.mmap | None):
+        super().__init__(io.BytesIO(body))
+        self._heap, self._made = heap, {}  # type: ignore[var-annotated]
+
+    def persistent_load(self, key: Any) -> Any:
+        place, number, requires_grad = key
+        if number not in self._made:
+            self._made[number] = _tensor_at(place, self._heap).requires_grad_(requires_grad)
+        return self._made[number]
 
 
 def unpack(body: bytes, fds: Sequence[int]) -> Any:
     """The inverse of `pack`. Closes the descriptors."""
-    heap, made = _map(fds[0]), {}
+    heap = _map(fds[0])
     os.close(fds[0])
-
-    class Unpickler(pickle.Unpickler):
-        def persistent_load(self, key: Any) -> Any:
-            place, number, requires_grad = key
-            if number not in made:
-                made[number] = _tensor_at(place, heap).requires_grad_(requires_grad)
-            return made[number]
-
-    return Unpickler(io.BytesIO(body)).load()
+    return _Unpickler(body, heap).load()
 
 
 def pack_plain(message: Any) -> tuple[bytes, list[int]]:

@@ -45,10 +45,8 @@ def main() -> None:
 
 def _preload(device: str) -> None:
     """Import what candidates need and what does not start threads or CUDA."""
-    import torch  # noqa: F401
-    import torch.utils.flop_counter
 
-    from . import host, local, memory, trace  # noqa: F401
+    from . import local  # noqa: F401
 
 
 class Keeper:

@@ -79,7 +79,7 @@ def _modelled(
         modelled=True,
         device=f"virtual GPU, modelled for {device.target.title.removeprefix('NVIDIA ')}",
         cases=timed,
-        method="roofline model on exact counts; host time at 5 µs an operator or launch",
+        method="roofline model on exact counts; device time, as replayed from a CUDA graph",
         environment=environment,
         seconds=time.monotonic() - begin,
     )

@@ -9,7 +9,7 @@ from typing import Any
 
 from ..errors import WarpsmithError
 from ..spec import Case, CaseTime, Device, Launch, Ratio, Run, Target, Task, Work
-from .model import CONSTANTS, LaunchShape, OpCost, model_ops, model_time
+from .model import LaunchShape, OpCost, model_ops, model_time
 from .works import timed_work
 
 EAGER = "eager (modelled)"
@@ -44,10 +44,10 @@ def modelled_case(
 
 
 def candidate_time(run: Run, target: Target) -> tuple[tuple[Launch, ...], float]:
-    """Launches with their modelled times, and the time of the whole call in microseconds.
+    """Launches with their modelled times, and the device time of the whole call in microseconds.
 
-    Kernels and PyTorch operators run one after another; the device waits where the host needs
-    longer to issue them. Raises NotTimed when nothing ran on the device.
+    Kernels and PyTorch operators run one after another, each with the floor of a launch, as when
+    they are replayed from a CUDA graph. Raises NotTimed when nothing ran on the device.
     """
     launches = tuple(_timed(launch, target) for launch in run.launches)
     operators = _costs(run.details.get("operators", ()))
@@ -56,8 +56,7 @@ def candidate_time(run: Run, target: Target) -> tuple[tuple[Launch, ...], float]
     device_us = sum(launch.time_us or 0.0 for launch in launches)
     if operators:
         device_us += model_ops(operators, target, graphed=True).total_us
-    host_us = (len(launches) + len(operators)) * CONSTANTS["host_op"].value
-    return launches, max(device_us, host_us)
+    return launches, device_us
 
 
 def _timed(launch: Launch, target: Target) -> Launch:
@@ -91,7 +90,7 @@ def _eager(
         operators = trace(lambda: model(*inputs))
     if not operators:
         return {}, {EAGER: "the reference runs no operator that launches a kernel"}
-    return {EAGER: model_ops(_costs(operators), device.target).total_us}, {}
+    return {EAGER: model_ops(_costs(operators), device.target, graphed=True).total_us}, {}
 
 
 def _copies(values: Sequence[Any]) -> list[Any]:

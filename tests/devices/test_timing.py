@@ -1,0 +1,149 @@
+"""The parts of the clock that need no GPU, and, marked gpu, the clock itself."""
+# SPDX-License-Identifier: Apache-2.0
+
+from collections import Counter
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from runs import body
+
+from warpsmith.devices import open_device, timing
+from warpsmith.errors import DeviceError, UnknownName
+from warpsmith.spec import Task, TimingPlan
+
+
+@pytest.mark.plain
+@given(st.integers(0, 1 << 34), st.integers(1 << 20, 1 << 27), st.integers(1 << 30, 1 << 37))
+def test_sets_of_inputs_exceed_the_cache_or_the_limit(size, l2, free):
+    count = timing.set_count(size, l2, free)
+    assert 1 <= count <= timing.MOST_SETS
+    enough = count * size >= 2 * l2 and count >= 2
+    assert enough or count == timing.MOST_SETS or (count + 1) * 4 * size > free
+
+
+@pytest.mark.plain
+def test_every_arm_goes_first_about_equally_often():
+    names = ["candidate", "eager", "compile"]
+    orders = list(timing.block_orders(names, 300, seed=1))
+    assert all(sorted(order) == sorted(names) for order in orders)
+    first = Counter(order[0] for order in orders)
+    assert min(first.values()) > 70
+    assert orders == list(timing.block_orders(names, 300, seed=1))
+
+
+@pytest.mark.plain
+def test_settled_needs_three_windows_within_one_percent():
+    assert not timing.settled([])
+    assert not timing.settled([1.0, 1.0])
+    assert timing.settled([9.0, 1.0, 1.005, 1.0])
+    assert not timing.settled([1.0, 1.02, 1.0])
+
+
+@pytest.mark.plain
+def test_contents_rotate_and_addresses_stay():
+    inputs = [[torch.full((2, 3), float(i)).T, i] for i in range(3)]
+    sets = timing._Sets(inputs, 24)
+    places = [s[0].data_ptr() for s in inputs]
+    sets.rotate_contents()
+    assert [float(s[0][0, 0]) for s in inputs] == [2.0, 0.0, 1.0]
+    assert places == [s[0].data_ptr() for s in inputs]
+
+
+@pytest.mark.plain
+def test_clock_facts_are_medians_and_minima():
+    readings = [{"sm_mhz": 1900.0, "throttle_bits": 4}, {"sm_mhz": 1980.0}, {"sm_mhz": 1950.0}]
+    facts = timing._clock_facts(readings)
+    assert facts == {"sm_mhz": 1950.0, "sm_mhz_min": 1900.0, "throttle_bits": 4}
+
+
+@pytest.fixture(scope="module")
+def gpu():
+    with open_device("cuda") as device:
+        yield device
+
+
+def softmax_task(rows, cols):
+    return Task(
+        "softmax", lambda: lambda x: torch.softmax(x, -1), lambda: [torch.randn(rows, cols)]
+    )
+
+
+FAST = TimingPlan(baselines=("eager",), blocks=10, block_ms=5.0, max_seconds=10.0)
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("shape", [(8192, 4096), (64, 128)])
+def test_a_candidate_against_itself_is_equal(gpu, shape):
+    from warpsmith.measure import speedup
+
+    task = softmax_task(*shape)
+    given = body("return torch.softmax(x, -1)", task.get_inputs())
+    samples = gpu.time(task, given, FAST)
+    ratio = speedup(samples.blocks, "eager")
+    assert 0.97 < ratio.value < 1.03, (ratio, samples.environment)
+    assert samples.environment["mode"] == "device"
+    assert samples.environment["sm_mhz"] > 0 or samples.environment["clock_source"] == "none"
+
+
+@pytest.mark.gpu
+def test_a_large_copy_takes_the_time_of_its_bytes(gpu):
+    n = 1 << 28
+    task = Task("copy", lambda: torch.clone, lambda: [torch.zeros(n)])
+    samples = gpu.time(task, body("return x.clone()", task.get_inputs()), FAST)
+    us = sorted(b["candidate"] for b in samples.blocks)[len(samples.blocks) // 2]
+    gbps = 8 * n / us / 1e3
+    assert 0.6 * gpu.target.memory_gbps < gbps < gpu.target.memory_gbps
+
+
+@pytest.mark.gpu
+def test_all_baselines_have_a_time_or_a_reason(gpu):
+    task = softmax_task(1024, 1024)
+    plan = TimingPlan(tuple(timing.BASELINES), blocks=5, block_ms=2.0, max_seconds=10.0)
+    samples = gpu.time(task, body("return torch.softmax(x, -1)", task.get_inputs()), plan)
+    timed = {name for block in samples.blocks for name in block}
+    assert timed | set(samples.missing) == {"candidate", *timing.BASELINES}
+    assert {"candidate", "eager", "compile"} <= timed
+
+
+@pytest.mark.gpu
+def test_what_cannot_be_captured_is_timed_by_the_wall(gpu):
+    task = softmax_task(256, 256)
+    code = "s = float(x.sum())\nreturn torch.softmax(x, -1) + 0 * s"
+    samples = gpu.time(task, body(code, task.get_inputs()), FAST)
+    assert samples.environment["mode"] == "wall"
+
+
+@pytest.mark.gpu
+def test_a_result_kept_from_an_earlier_call_is_refused(gpu):
+    code = "global kept\nkept = globals().get('kept', None)\nif kept is None:\n    kept = torch.softmax(x, -1)\nreturn kept + 0"
+    task = softmax_task(256, 256)
+    samples = gpu.run(body(code, task.get_inputs()))
+    assert samples.outcome.right
+    with pytest.raises(DeviceError):
+        gpu.time(task, body("raise ValueError('now')", task.get_inputs()), FAST)
+    with pytest.raises(UnknownName):
+        raise UnknownName("baseline", "egaer", timing.BASELINES)
+
+
+@pytest.mark.gpu
+def test_runs_on_the_gpu(gpu):
+    from warpsmith.spec import Outcome
+
+    x = torch.arange(12.0).reshape(3, 4)
+    run = gpu.run(body("return x + 1, torch.empty_like(x)", [x]))
+    assert torch.equal(run.outputs[0], x + 1)
+    assert bool(run.outputs[1].isnan().all())
+    run = gpu.run(body("return x.cpu()", [x]))
+    assert run.outcome is Outcome.BAD_CANDIDATE
+    assert "on cpu, expected cuda" in run.message
+    run = gpu.run(body("x[0] = 3\nreturn x + 1", [x]))
+    assert run.changed_inputs == (0,)
+    run = gpu.run(body("i = torch.tensor([1 << 40], device=x.device)\nreturn x.flatten()[i]", [x]))
+    assert run.outcome in (Outcome.FAULT, Outcome.OUT_OF_BOUNDS)
+    assert gpu.run(body("return x + 1", [x])).outcome is Outcome.RIGHT
+    assert (
+        gpu.run(body("return torch.empty(1 << 44, device=x.device)", [x])).outcome
+        is Outcome.OUT_OF_MEMORY
+    )
