@@ -56,16 +56,16 @@ CASES = {
         101,
         "foo",
     ),
-    "host function": (
-        "__global__ void f() {}\n__host__ void launch() {}",
+    "host method": (
+        "struct S {\n  __host__ int f() { return 1; }\n};\n__global__ void f() {}",
         "k.cu",
         2,
         "move host code to Python",
     ),
-    "launch in host code": (
-        "__global__ void f() {}\nvoid launch() {\n  f<<<1, 32>>>();\n}",
+    "host variable": (
+        "#include <vector>\nstd::vector<float> kept;\n__global__ void f() {}",
         "k.cu",
-        3,
+        2,
         "move host code to Python",
     ),
     "torch header": ("#include <torch/extension.h>\n__global__ void f() {}", "k.cu", 1, "Python"),

@@ -15,6 +15,7 @@ from ..errors import CompileError, Diagnostic, ToolchainError, UsageError
 from ..spec import Artifact, Resources, Target
 from . import cache, nvrtc, ptxas, signature
 from .diagnostics import ROOT, at_own_include, errors, own_name, read_log, tidy
+from .host_code import without_host_code
 from .includes import user_headers
 
 # nvcc's names for what happens here anyway
@@ -71,6 +72,8 @@ def compile_source(
 ) -> tuple[Artifact, ...]:
     """Every kernel of a CUDA source, compiled for `target.arch`; they share one PTX text.
 
+    Host functions are left out (see `host_code`), whatever else the text has must be device code.
+
     name: what messages and line tables call the file. kernel: where it names an instantiation,
     "softmax<float, 4>", that one is compiled too. folder: where the source lies; its headers are
     found there. options: NVRTC's, and nvcc's -I and -D. defines: macros; True defines a bare one.
@@ -85,6 +88,8 @@ def compile_source(
     search, flags = _flags(options, folder)
     flags += [f"-D{n}" if v is True else f"-D{n}={v}" for n, v in (defines or {}).items()]
     own = user_headers(text, folder, search, headers)
+    device = without_host_code(text)
+    own = {n: without_host_code(t) for n, t in own.items()}
     expressions = [kernel] if kernel and "<" in kernel else []
     name_of_entry = cache.key(
         "cuda", _versions(), target.arch, name, text, *_flat(own), "\n".join(flags),
@@ -93,7 +98,9 @@ def compile_source(
 
     def compiled() -> tuple[Artifact, ...]:
         _check_arch(target)
-        make = functools.partial(_compile, text, name, target.arch, flags, own, search, expressions)
+        make = functools.partial(
+            _compile, device, text, name, target.arch, flags, own, search, expressions
+        )
         return cache.artifacts(name_of_entry, make)
 
     return cache.remembered(_memory, name_of_entry, compiled)
@@ -122,6 +129,7 @@ def select(artifacts: Sequence[Artifact], kernel: str | None, source: str) -> Ar
 
 def _compile(
     text: str,
+    shown: str,
     name: str,
     arch: str,
     flags: Sequence[str],
@@ -159,7 +167,7 @@ def _compile(
             resources=resources.get(entry.name, Resources()),
             cubin=done.cubin or None,
             source_name=name,
-            source=text,
+            source=shown,
             cluster=entry.clusters,
         )
         for entry in signature.entries(ptx).values()

@@ -42,6 +42,10 @@ _HINTS = (
         "or keep it out with '#ifndef __CUDACC_RTC__ … #endif'",
     ),
     (
+        re.compile(r'namespace "std" has no member "(vector|string|cout|cerr|map|unique_ptr)"'),
+        "it is of the host: move host code to Python",
+    ),
+    (
         re.compile(r'source file "(torch|ATen|c10|pybind11)'),
         "host code with PyTorch belongs in Python: launch the kernel with ws.cuda(...)[grid, block](...)",
     ),
