@@ -1,5 +1,5 @@
 // softmax over rows, forward. 1 one thread a row · 2 one warp a row, the row in registers · 3 one block
-// a row, maximum and sum in one pass
+// a row, the row in registers · 4 one block a row of any length, maximum and sum in one pass
 // reference: task.py   run: warpsmith check examples/softmax/task.py examples/softmax/softmax.cu
 //
 // Every rung reads x once or more and writes out once; 8 bytes an element is the least. Rung 1 reads
@@ -9,10 +9,12 @@ def run(inputs, state):
     (x,) = inputs
     rows, cols = x.shape
     out = torch.empty_like(x)
-    if cols <= 1024:
+    if cols <= 256:
         kernels["warp_a_row"][(rows + 3) // 4, 128](x, out, rows, cols)
-    else:
+    elif cols <= 4096:
         kernels["block_a_row"][rows, 256](x, out, cols)
+    else:
+        kernels["block_a_long_row"][rows, 256](x, out, cols)
     return out
 
 def rung_1(inputs, state):
@@ -28,7 +30,6 @@ def example():
 
 constexpr int WARP = 32;
 constexpr unsigned ALL = 0xffffffffu;
-constexpr int HELD = 32;  // values a lane can hold: rows of up to 1024
 constexpr float LOWEST = -INFINITY;
 
 __device__ float warp_max(float value) {
@@ -57,6 +58,7 @@ extern "C" __global__ void thread_a_row(const float* x, float* out, int rows, in
 // 2: lane l holds columns l, l + 32, …; one read of x
 extern "C" __global__ void __launch_bounds__(128)
 warp_a_row(const float* x, float* out, int rows, int cols) {
+    constexpr int HELD = 8;  // rows of up to 256
     int row = (blockIdx.x * blockDim.x + threadIdx.x) / WARP, lane = threadIdx.x % WARP;
     if (row >= rows) return;  // whole warps leave: the shuffles below stay complete
     x += (size_t)row * cols;
@@ -81,6 +83,43 @@ warp_a_row(const float* x, float* out, int rows, int cols) {
         if (lane + i * WARP < cols) out[lane + i * WARP] = held[i] * scale;
 }
 
+// 3: thread t holds columns t, t + 256, …; one read of x, and eight warps share the row's latency
+extern "C" __global__ void __launch_bounds__(256) block_a_row(const float* x, float* out, int cols) {
+    constexpr int HELD = 16, THREADS = 256;  // rows of up to 4096
+    __shared__ float mosts[THREADS / WARP], sums[THREADS / WARP];
+    int lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;
+    x += (size_t)blockIdx.x * cols;
+    out += (size_t)blockIdx.x * cols;
+
+    float held[HELD], most = LOWEST, sum = 0.0f;
+#pragma unroll
+    for (int i = 0; i < HELD; ++i) {
+        int c = threadIdx.x + i * THREADS;
+        held[i] = c < cols ? x[c] : LOWEST;
+        most = fmaxf(most, held[i]);
+    }
+    most = warp_max(most);
+    if (lane == 0) mosts[warp] = most;
+    __syncthreads();
+    for (float other : mosts) most = fmaxf(most, other);
+#pragma unroll
+    for (int i = 0; i < HELD; ++i) {
+        held[i] = threadIdx.x + i * THREADS < cols ? expf(held[i] - most) : 0.0f;
+        sum += held[i];
+    }
+    sum = warp_sum(sum);
+    if (lane == 0) sums[warp] = sum;
+    __syncthreads();
+    sum = 0.0f;
+    for (float part : sums) sum += part;
+    float scale = 1.0f / sum;
+#pragma unroll
+    for (int i = 0; i < HELD; ++i) {
+        int c = threadIdx.x + i * THREADS;
+        if (c < cols) out[c] = held[i] * scale;
+    }
+}
+
 // The maximum of some values and the sum of their exp(value - most). An empty one has sum 0.
 struct Online {
     float most = LOWEST, sum = 0.0f;
@@ -100,8 +139,8 @@ __device__ Online warp_merge(Online part) {
     return part;
 }
 
-// 3: two reads of x, the second mostly from L2
-extern "C" __global__ void __launch_bounds__(256) block_a_row(const float* x, float* out, int cols) {
+// 4: any length; two reads of x, the second mostly from L2
+extern "C" __global__ void __launch_bounds__(256) block_a_long_row(const float* x, float* out, int cols) {
     __shared__ float mosts[WARP], sums[WARP];
     int lane = threadIdx.x % WARP, warp = threadIdx.x / WARP, warps = blockDim.x / WARP;
     x += (size_t)blockIdx.x * cols;
