@@ -131,10 +131,19 @@ class Isolated:
         if self._worker is not None and self._worker.candidate != candidate:
             self._retire()
         if self._worker is None:
+            self._worker = self._fork(candidate)
+        return self._worker
+
+    def _fork(self, candidate: str) -> _Worker:
+        """A new worker, from a new keeper where the old one died."""
+        for _ in range(2):
             if self._keeper is None or not self._keeper.alive:
                 self._keeper = _Keeper(self.name, self.target, self._memory_bytes)
-            self._worker = self._keeper.fork(candidate)
-        return self._worker
+            with contextlib.suppress(wire.Hangup, OSError):
+                return self._keeper.fork(candidate)
+            self._keeper.close()
+            self._keeper = None
+        raise DeviceError(f"device {self.name!r} cannot start worker processes on this machine")
 
     def _retire(self) -> None:
         if self._worker is not None:
@@ -151,6 +160,7 @@ class _Keeper:
         self.process = _spawn(name, target, memory_bytes, self.folder, theirs)
         theirs.close()
         self.statuses: dict[int, int] = {}
+        self.lost = False
         self.close = weakref.finalize(self, _end_keeper, self.process, self.control, self.folder)
         try:
             self.notice("ready", _START_SECONDS)
@@ -163,15 +173,17 @@ class _Keeper:
 
     @property
     def alive(self) -> bool:
-        return self.process.poll() is None
+        return not self.lost and self.process.poll() is None
 
     def fork(self, candidate: str) -> _Worker:
         ours, theirs = socket.socketpair()
         log, their_log = os.pipe2(os.O_CLOEXEC)
         os.set_blocking(log, False)
-        wire.send(self.control, b"fork", [theirs.fileno(), their_log])
-        theirs.close()
-        os.close(their_log)
+        try:
+            wire.send(self.control, b"fork", [theirs.fileno(), their_log])
+        finally:
+            theirs.close()
+            os.close(their_log)
         return _Worker(self, self.notice("born", _START_SECONDS), ours, log, candidate)
 
     def notice(self, name: str, seconds: float) -> int:
@@ -181,7 +193,11 @@ class _Keeper:
             ready, _, _ = select.select([self.control], [], [], max(0.0, end - time.monotonic()))
             if not ready:
                 raise DeviceTimeout(f"the keeper was silent for {seconds:g} s")
-            notice = json.loads(wire.receive(self.control)[0])
+            try:
+                notice = json.loads(wire.receive(self.control)[0])
+            except (wire.Hangup, OSError):
+                self.lost = True
+                raise wire.Hangup("the keeper is gone") from None
             if "died" in notice:
                 self.statuses[notice["died"]] = notice["status"]
             if name in notice:

@@ -315,7 +315,7 @@ def _capture_all(arms: dict[str, _Arm], sets: _Sets, missing: dict[str, str]) ->
 
 def _warm_up(arm: _Arm) -> float:
     """Run until three successive windows agree within 1 %, or three seconds. Gives the seconds."""
-    begin, windows = time.monotonic(), []
+    begin, windows = time.monotonic(), list[float]()
     while time.monotonic() - begin < _WARM_UP_SECONDS and not settled(windows):
         windows.append(_us_per_call(arm, _WINDOW_MS))
     return time.monotonic() - begin
@@ -362,7 +362,9 @@ def block_orders(names: Sequence[str], blocks: int, seed: int) -> Iterator[list[
 def _blocks(
     arms: dict[str, _Arm], plan: TimingPlan, sets: _Sets, seed: int
 ) -> tuple[list[dict[str, float]], list[dict[str, float]]]:
-    begin, blocks, readings = time.monotonic(), [], []
+    begin = time.monotonic()
+    blocks: list[dict[str, float]] = []
+    readings: list[dict[str, float]] = []
     for order in block_orders(list(arms), plan.blocks, seed):
         if len(blocks) >= LEAST_BLOCKS and time.monotonic() - begin > plan.max_seconds:
             break

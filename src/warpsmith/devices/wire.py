@@ -130,7 +130,8 @@ def _pickler() -> Any:
     class Pickler(cloudpickle.Pickler):  # type: ignore[misc]
         def __init__(self, buffer: io.BytesIO, heap: _Heap):
             super().__init__(buffer)
-            self._heap, self._kept = heap, []
+            self._heap = heap
+            self._kept: list[Any] = []
             self._known: dict[int, tuple[dict[str, Any], int, bool]] = {}
 
         def persistent_id(self, value: Any) -> Any:

@@ -12,6 +12,7 @@ import argparse
 import contextlib
 import ctypes
 import faulthandler
+import importlib
 import json
 import os
 import select
@@ -38,15 +39,18 @@ def main() -> None:
         parser.add_argument(name, required=True)
     options = parser.parse_args()
     options.target = from_plain(Target, json.loads(options.target))
-    _preload(options.device)
+    _preload()
     Keeper(socket.socket(fileno=options.control), options).serve()
     os._exit(0)  # the teardown of torch takes a second
 
 
-def _preload(device: str) -> None:
-    """Import what candidates need and what does not start threads or CUDA."""
+# slow to import, and start neither threads nor CUDA
+_PRELOADED = ("torch", "torch.utils.flop_counter", "warpsmith.devices.local")
 
-    from . import local  # noqa: F401
+
+def _preload() -> None:
+    for name in _PRELOADED:
+        importlib.import_module(name)
 
 
 class Keeper:
