@@ -108,7 +108,7 @@ class Gpu:
         self.lost = ""
         self.recent: deque[str] = deque(maxlen=8)
         self._functions: dict[int, Function] = {}
-        self._modules: dict[str, Any] = {}  # by PTX: kernels of one source share its variables
+        self._modules: dict[Any, Any] = {}  # by code: kernels of one source share its variables
         self._lock = threading.Lock()
 
     def __repr__(self) -> str:
@@ -194,11 +194,10 @@ class Gpu:
         )
 
     def _load(self, artifact: Artifact, name: str) -> Any:
-        if artifact.ptx not in self._modules:
-            self._modules[artifact.ptx] = self._module(artifact, name)
-        return self._call(
-            "cuModuleGetFunction", self._modules[artifact.ptx], artifact.kernel.encode()
-        )
+        key = (artifact.ptx, artifact.cubin)
+        if key not in self._modules:
+            self._modules[key] = self._module(artifact, name)
+        return self._call("cuModuleGetFunction", self._modules[key], artifact.kernel.encode())
 
     def _module(self, artifact: Artifact, name: str) -> Any:
         """The machine code, loaded; the PTX where the machine code is for another architecture."""
