@@ -16,6 +16,9 @@ from compile import cuda
 from intrinsics import kernels, source
 from launching import Bench
 
+from warpsmith.vgpu import build
+from warpsmith.vgpu.translate import translate
+
 pytest.importorskip("cuda.bindings.nvrtc")
 THREADS = 256
 KERNELS = kernels()
@@ -32,7 +35,14 @@ def ptx(arch: str) -> str:
 
 @cache
 def bench(arch: str) -> Bench:
-    return Bench(ptx(arch))
+    """All kernels, with their handlers compiled in one go: hundreds of compiler runs are slow."""
+    found = Bench(ptx(arch))
+    module = found.module.parsed
+    texts: dict[str, str] = {}
+    for kernel in KERNELS:
+        texts |= translate(module, kernel.name).handlers
+    build.HANDLERS.resolve(texts, [])
+    return found
 
 
 def inputs(kernel, seed: int = 0) -> list[np.ndarray]:
