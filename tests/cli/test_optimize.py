@@ -124,6 +124,8 @@ def test_language_and_seed_reach_the_proposer(warpsmith, folder):
         (("optimize", "identity.py", "--device", "fake", "--proposer", "fakee"), 2, "Did you mean 'fake'?"),
         ((*FAKE, "--device", "tpu"), 2, "no device named 'tpu'"),
         ((*FAKE, "--device", "virtual", "--target", "h10"), 2, "Did you mean 'h100'"),
+        (("optimize", "identity.py", "--device", "fake", "--proposer", "mute", "--seed", "3"), 2,
+         "proposer 'mute' takes no --seed"),
         ((*FAKE, "--kernel", "none.cu"), 2, "no kernel at none.cu"),
     ],
 )  # fmt: skip

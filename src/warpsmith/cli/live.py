@@ -25,7 +25,8 @@ STAGES = {
     "measure": "timing",
     "analyze": "explaining",
 }
-NUMBER, NAME, TIME, SPEEDUP = 4, 26, 10, 32
+NUMBER, TIME, SPEEDUP, NEXT = 4, 10, 32, 30
+NAMES = (24, 48)  # the narrowest and widest column of names
 SPIN = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 
 
@@ -93,7 +94,12 @@ class LiveTable(Notes):
             self.console.print(
                 f"going on after {words.count(self.count, 'candidate')}", style="dim"
             )
-        self.console.print(_header(device.modelled), no_wrap=True, overflow="ellipsis", crop=True)
+        self.console.print(
+            _header(device.modelled, self.console.width),
+            no_wrap=True,
+            overflow="ellipsis",
+            crop=True,
+        )
         if self.console.is_terminal:
             self.live.start()
 
@@ -140,9 +146,14 @@ class LiveTable(Notes):
         return row
 
 
-def _header(modelled: bool) -> Text:
+def _name_width(width: int) -> int:
+    """Names with their parameters take what the other columns leave."""
+    return min(max(width - NUMBER - TIME - SPEEDUP - NEXT - 8, NAMES[0]), NAMES[1])
+
+
+def _header(modelled: bool, width: int) -> Text:
     took = "modelled" if modelled else "time"
-    line = f"{'#':>{NUMBER}}  {'candidate':<{NAME}}  {took:>{TIME}}  {'speed-up':<{SPEEDUP}}  next"
+    line = f"{'#':>{NUMBER}}  {'candidate':<{_name_width(width)}}  {took:>{TIME}}  {'speed-up':<{SPEEDUP}}  next"
     return Text(line, style="bold")
 
 
@@ -150,11 +161,12 @@ def lines_of(record: Record, is_best: bool, width: int) -> list[Text]:
     """What a judged candidate looks like, in one line, or two where the message does not fit."""
     candidate = record.candidate
     name = " ".join(filter(None, (candidate.name, words.pairs(candidate.parameters))))
-    head = f"{record.number:>{NUMBER}}  {_fit(name, NAME):<{NAME}}  "
+    room = _name_width(width)
+    head = f"{record.number:>{NUMBER}}  {_fit(name, room):<{room}}  "
     if not record.right:
         return _wrong(head, record, width)
     speedup, advice = _speedup(record), _next(record)
-    middle = f"{words.time(record.time_us):>{TIME}}  {speedup:<{SPEEDUP}}  "
+    middle = f"{words.time(record.time_us):>{TIME}}  {_fit(speedup, SPEEDUP):<{SPEEDUP}}  "
     room = width - len(head) - len(middle)
     line = Text(head)
     line.append(

@@ -126,11 +126,7 @@ def _run(task: Task, watch: Notes, chosen: dict[str, Any], task_path: str) -> Re
     from .. import workshop
     from .live import LiveTable
 
-    options: dict[str, Any] = {}
-    if languages := chosen.pop("languages"):
-        options["languages"] = tuple(languages)
-    if (seed := chosen.pop("seed")) is not None:
-        options["seed"] = seed
+    options = _options(chosen["proposer"], chosen.pop("languages"), chosen.pop("seed"))
     try:
         return workshop.optimize(task, budget=watch.budget, options=options, watch=watch, **chosen)
     except KeyboardInterrupt:
@@ -140,6 +136,25 @@ def _run(task: Task, watch: Notes, chosen: dict[str, Any], task_path: str) -> Re
     finally:
         if isinstance(watch, LiveTable):
             watch.live.stop()
+
+
+def _options(proposer: str, languages: tuple[str, ...], seed: int | None) -> dict[str, Any]:
+    """Keyword arguments for the proposer's factory. UsageError where it does not take one."""
+    import inspect
+
+    from ..errors import UsageError
+    from ..spec import load_plugin
+
+    given: dict[str, Any] = {"languages": tuple(languages)} if languages else {}
+    if seed is not None:
+        given["seed"] = seed
+    takes = inspect.signature(load_plugin("proposer", proposer)).parameters
+    if any(p.kind is p.VAR_KEYWORD for p in takes.values()):
+        return given
+    for name in given.keys() - takes.keys():
+        option = {"languages": "--language", "seed": "--seed"}[name]
+        raise UsageError(f"proposer {proposer!r} takes no {option}: leave it out")
+    return given
 
 
 def _put_in_order(task: Task, watch: Notes, chosen: dict[str, Any], task_path: str) -> str:
