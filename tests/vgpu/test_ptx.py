@@ -66,6 +66,10 @@ def test_call_parameters_of_equal_name_are_told_apart():
     assert (first.offset, second.offset) == (0, 4)
 
 
+def test_directives_need_no_space_between():
+    assert str(body(".reg.b32 %r1;", "mov.b32 %r1, 5;")[0]) == "mov.b32 %r1, 5"
+
+
 def test_register_storage_width():
     registers = [ir.Register("a", t).lane_bits for t in ("pred", "b8", "f16", "b32", "f64")]
     assert registers == [32, 16, 16, 32, 64]

@@ -31,7 +31,7 @@ _COMMON = (
     "-std=gnu11", "-fPIC", "-w", "-ffp-contract=off", "-fno-math-errno", "-fno-trapping-math",
     "-fno-strict-aliasing", "-fwrapv", "-fvisibility=default",
 )  # fmt: skip
-_RUNTIME_FLAGS = (*_COMMON, "-O2", "-ftree-vectorize")
+_RUNTIME_FLAGS = (*_COMMON, "-O3")
 _HANDLER_FLAGS = (*_COMMON, "-O1", "-ftree-vectorize")
 _HEADERS = (".h",)  # all that compiled handlers depend on
 _BATCH = 24  # handlers of one translation unit, at least

@@ -14,7 +14,8 @@ _TOKEN = re.compile(
     |( 0[fF][0-9a-fA-F]{8}\b | 0[dD][0-9a-fA-F]{16}\b            # IEEE bits
      | 0[xX][0-9a-fA-F]+U? | 0[bB][01]+U?\b
      | \d+\.\d*(?:[eE][+-]?\d+)? | \d+[eE][+-]?\d+ | \d+U?
-     | [.%$_A-Za-z][\w$.%]*(?:::[\w.$%]+)*                       # words, dotted opcodes, directives
+     | \.[A-Za-z_]\w*                                            # directives: `.reg.b32` are two
+     | [%$_A-Za-z][\w$.%]*(?:::[\w.$%]+)*                        # words, dotted opcodes
      | "[^"\n]*"
      | [{}()\[\],;:|!@<>=+*-]
      )

@@ -5,7 +5,7 @@
  * accesses go in passes of 32, 16, 8 lanes for 4, 8, 16 bytes a lane; a pass costs the most distinct
  * 4-byte words that any of the 32 banks must give.
  */
-#include "reach.h"
+#include "pattern.h"
 
 #define SECTOR 5 /* log2 of its bytes */
 #define BANKS 32
@@ -191,6 +191,30 @@ void vg_count(VgWarp *w, uint32_t site, const VgReach *r) {
     case VG_LOCAL: count_local(w, row, r); break;
     default: count_global(w, site, row, r);
   }
+}
+
+/* Count the pattern's first access as any other, and keep what it added. */
+static void count_afresh(VgSite *row, const VgReach *r, VgPattern *p, uint64_t first) {
+  VgSite before = *row;
+  p->phase = first & 31, p->counted = 1;
+  if (r->space == VG_SHARED) {
+    vg_count_shared(row, r, r->width <= 4 ? 32 : 128 / r->width);
+    p->transactions = (uint32_t)(row->wavefronts - before.wavefronts);
+    p->ideal = (uint32_t)(row->wavefronts_ideal - before.wavefronts_ideal);
+    return;
+  }
+  p->leaders = count_sectors(row, r);
+  p->transactions = (uint32_t)(row->sectors - before.sectors);
+  p->ideal = (uint32_t)(row->sectors_ideal - before.sectors_ideal);
+}
+
+void vg_count_pattern(VgWarp *w, uint32_t site, const VgReach *r, VgPattern *p, uint64_t first) {
+  VgSite *row = count_lanes(w, site, r);
+  int is_shared = r->space == VG_SHARED;
+  if (!p->counted || (!is_shared && p->phase != (first & 31))) count_afresh(row, r, p, first);
+  else if (is_shared) row->wavefronts += p->transactions, row->wavefronts_ideal += p->ideal;
+  else row->sectors += p->transactions, row->sectors_ideal += p->ideal;
+  if (!is_shared) see_lanes(w, site, r, p->leaders, r->is_store);
 }
 
 void vg_count_span(VgWarp *w, uint32_t site, const VgAllocation *allocation, uint64_t first,

@@ -8,7 +8,7 @@
  */
 #include <stdlib.h>
 
-#include "reach.h"
+#include "pattern.h"
 
 /* Below this, an address that no allocation holds is called a null pointer plus an offset. */
 #define NULL_REACH (16ull << 20)
@@ -400,11 +400,36 @@ static VgReach reach_of(const VgAccess *a, uint32_t mask, int is_store) {
   return r;
 }
 
+/* Admit and count an access that repeats its site's pattern; 0 when it does not, or needs a closer
+ * look. On success r->at holds the host addresses. */
+static int repeated(VgWarp *w, const VgAccess *a, const uint64_t *address, VgReach *r) {
+  if (r->mask != VG_FULL || (r->space != VG_SHARED && r->space != VG_GLOBAL)) return 0;
+  VgPattern *p = vg_pattern(w, a->site, address);
+  if (!p) return 0;
+  uint64_t first = address[0] + (uint64_t)a->offset, base = 0;
+  uint64_t low = first + (uint64_t)p->low, bytes = (uint64_t)(p->high - p->low) + r->width;
+  if ((first | p->bits) & (r->width - 1)) return 0;
+  if (r->space == VG_SHARED) {
+    uint64_t limit = w->block->shared_bytes;
+    if (limit < bytes || low > limit - bytes) return 0;
+    base = (uint64_t)(uintptr_t)w->block->shared;
+  } else {
+    const VgAllocation *row = vg_row(w->worker, a->site);
+    if (!inside(row, low, bytes) || (r->is_store && row->readonly)) return 0;
+  }
+  base += (uint64_t)a->offset;
+  for (uint32_t l = 0; l < VG_LANES; l++) r->at[l] = address[l] + base;
+  if (w->worker->launch->counting) vg_count_pattern(w, a->site, r, p, first);
+  return 1;
+}
+
 static int load_part(VgWarp *w, const VgAccess *a, uint32_t mask, const uint64_t *address,
                      void *const *destination) {
   VgReach r = reach_of(a, mask, 0);
-  if (vg_admit(w, a, address, &r)) return 1;
-  if (w->worker->launch->counting) vg_count(w, a->site, &r);
+  if (!repeated(w, a, address, &r)) {
+    if (vg_admit(w, a, address, &r)) return 1;
+    if (w->worker->launch->counting) vg_count(w, a->site, &r);
+  }
   for (uint32_t i = 0; i < a->count; i++)
     if (destination[i]) gather(a, mask, r.at, (uint64_t)i * a->bytes, destination[i]);
   return 0;
@@ -413,8 +438,10 @@ static int load_part(VgWarp *w, const VgAccess *a, uint32_t mask, const uint64_t
 static int store_part(VgWarp *w, const VgAccess *a, uint32_t mask, const uint64_t *address,
                       void *const *source) {
   VgReach r = reach_of(a, mask, 1);
-  if (vg_admit(w, a, address, &r)) return 1;
-  if (w->worker->launch->counting) vg_count(w, a->site, &r);
+  if (!repeated(w, a, address, &r)) {
+    if (vg_admit(w, a, address, &r)) return 1;
+    if (w->worker->launch->counting) vg_count(w, a->site, &r);
+  }
   for (uint32_t i = 0; i < a->count; i++)
     scatter(a, mask, r.at, (uint64_t)i * a->bytes, source[i]);
   return 0;

@@ -28,8 +28,6 @@ uint32_t vg_bits(const uint32_t *p) {
 #endif
 }
 
-#pragma weak vg_memory_close
-
 static double seconds(void) {
   struct timespec t;
   clock_gettime(CLOCK_MONOTONIC, &t);
@@ -637,9 +635,9 @@ void vg_worker_close(VgWorker *k) {
     }
     free(b->warps), free(b->shared);
   }
-  free(k->resident), free(k->printed);
-  k->resident = NULL, k->printed = NULL;
-  if (vg_memory_close) vg_memory_close(k);
+  free(k->resident), free(k->printed), free(k->patterns);
+  k->resident = NULL, k->printed = NULL, k->patterns = NULL;
+  vg_memory_close(k);
 }
 
 void vg_sizes(uint64_t sizes[8]) {

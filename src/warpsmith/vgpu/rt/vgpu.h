@@ -281,7 +281,7 @@ struct VgWorker {
   uint64_t instructions;/* thread instructions so far */
   VgAllocation last[2]; /* last hits in the table: a load's and a store's */
   void *memory;         /* memory.c's own state, NULL until it makes one; see vg_memory_close */
-  uint64_t block_shared;/* bytes allocated for one block's shared memory */
+  void *patterns;       /* pattern.c's memory of each site's last access; freed by vg_worker_close */
   char *printed;        /* vprintf output, malloc'ed */
   uint64_t printed_bytes, printed_room;
   uint64_t clock;       /* %clock64: warp instructions so far, of all warps */

@@ -1,0 +1,31 @@
+/* What a site's last whole-warp access looked like: most sites repeat one pattern of lane addresses.
+ * SPDX-License-Identifier: Apache-2.0
+ *
+ * Bounds, alignment, bank passes and sectors depend on the differences between lane addresses (and,
+ * for sectors, on where in a sector the first one lies). When an access repeats the differences of
+ * its site's last one, all of them are known without looking at the lanes again.
+ */
+#ifndef VGPU_PATTERN_H
+#define VGPU_PATTERN_H
+
+#include "reach.h"
+
+typedef struct VgPattern {
+  uint64_t delta[VG_LANES]; /* address of lane l minus that of lane 0 */
+  int64_t low, high;        /* least and greatest delta */
+  uint64_t bits;            /* all deltas or-ed: with the first address, the alignment */
+  uint64_t phase;           /* sectors: first address modulo 32 */
+  uint32_t known;           /* deltas are valid */
+  uint32_t counted;         /* the counts below are valid (for `phase`) */
+  uint32_t leaders;         /* the first lane of each sector */
+  uint32_t transactions, ideal;   /* wavefronts or sectors of one access */
+} VgPattern;
+
+/* The site's pattern, compared with a whole warp's addresses; NULL when it is another one, which is
+ * then remembered. */
+VgPattern *vg_pattern(VgWarp *w, uint32_t site, const uint64_t *address);
+
+/* vg_count of an admitted access with this pattern; `first`: lane 0's address or offset. */
+void vg_count_pattern(VgWarp *w, uint32_t site, const VgReach *r, VgPattern *p, uint64_t first);
+
+#endif
