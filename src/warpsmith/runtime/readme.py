@@ -21,7 +21,6 @@ def readme(provenance: Mapping[str, Any], folder: str) -> str:
 
     domain = from_plain(Domain, provenance["domain"])
     timing = provenance["timing"] or {"cases": []}
-    baselines = sorted({b for case in timing["cases"] for b in case["baselines_us"]})
     errors = [c["error"] for c in provenance["verdict"]["cases"] if c["error"] is not None]
     page = jinja2.Template(template("README.md.j2"), keep_trailing_newline=True)
     return page.render(
@@ -32,8 +31,7 @@ def readme(provenance: Mapping[str, Any], folder: str) -> str:
         worst=f"{max(map(float, errors)):.3g}" if errors else "not recorded",
         gradients=_gradients_text(provenance),
         domain=_domain_text(domain),
-        baselines=baselines,
-        times=[_time_row(case, baselines) for case in timing["cases"]],
+        times=_time_table(timing["cases"]),
     )
 
 
@@ -65,6 +63,16 @@ def _domain_text(domain: Domain) -> str:
         lines.append(f"- compute capability {'.'.join(map(str, domain.compute_capability))}")
     lines.append("- memory laid out as in the task, starting at a multiple of 32 bytes")
     return "\n".join(lines)
+
+
+def _time_table(cases: Sequence[Mapping[str, Any]]) -> str:
+    """A row for each case: this kernel, then each baseline and the speed-up over it."""
+    baselines = sorted({b for case in cases for b in case["baselines_us"]})
+    head = ["case", "this kernel, µs"]
+    for name in baselines:
+        head += [f"{name}, µs", f"speed-up over {name}"]
+    rows = [head, ["---"] * len(head), *(_time_row(case, baselines) for case in cases)]
+    return "\n".join("| " + " | ".join(row) + " |" for row in rows)
 
 
 def _time_row(case: Mapping[str, Any], baselines: Sequence[str]) -> list[str]:
