@@ -28,14 +28,14 @@ from collective_library import (
     values_for,
 )
 
-from warpsmith.vgpu.isa.matrix import _MMA_SHAPES, _WMMA_SHAPES
+from warpsmith.vgpu.isa.matrix import MMA_SHAPES, WMMA_SHAPES
 
 pytestmark = pytest.mark.plain
 
 SUMS = {"f16": ["f32", "f16"], "e4m3": ["f32", "f16"], "e5m2": ["f32", "f16"], "bf16": ["f32"],
         "tf32": ["f32"], "f64": ["f64"]}  # fmt: skip
 MMA = [(a, b, c, s)
-       for a, shapes in _MMA_SHAPES.items() for s in shapes
+       for a, shapes in MMA_SHAPES.items() for s in shapes
        for b in {"s8": ["s8", "u8"], "u4": ["s4", "u4"], "e4m3": ["e4m3", "e5m2"]}.get(a, [a])
        for c in SUMS.get(a, ["s32"])]  # fmt: skip
 
@@ -261,7 +261,7 @@ def test_wgmma_widest_and_out_of_bounds():
 
 # ----------------------------------------------------------------------------------------- wmma
 
-WMMA = [(a, c, s) for a, shapes in _WMMA_SHAPES.items() for s in shapes
+WMMA = [(a, c, s) for a, shapes in WMMA_SHAPES.items() for s in shapes
         for c in ({"f16": ["f32", "f16"], "f64": ["f64"]}.get(a) or (["s32"] if a in ("s8", "u8") else ["f32"]))]  # fmt: skip
 
 

@@ -19,7 +19,7 @@ _ACCUMULATORS = {
     "e5m2": ("f16", "f32"), "s8": ("s32",), "u8": ("s32",), "s4": ("s32",), "u4": ("s32",),
     "b1": ("s32",), "f64": ("f64",),
 }  # fmt: skip
-_MMA_SHAPES = {
+MMA_SHAPES = {
     "f16": ((16, 8, 8), (16, 8, 16)), "bf16": ((16, 8, 8), (16, 8, 16)),
     "tf32": ((16, 8, 4), (16, 8, 8)), "e4m3": ((16, 8, 16), (16, 8, 32)),
     "e5m2": ((16, 8, 16), (16, 8, 32)), "s8": ((8, 8, 16), (16, 8, 16), (16, 8, 32)),
@@ -105,7 +105,7 @@ def mma(ins: Instruction, operands: Operands) -> str:
     _check_types(ins, p)
     if ins.has("sp", "block_scale", "sp::ordered_metadata"):
         raise unsupported(ins, "sparse and block-scaled products are not there")
-    if (p.m, p.n, p.k) not in _MMA_SHAPES[p.a] or not ins.has("row") or not ins.has("col"):
+    if (p.m, p.n, p.k) not in MMA_SHAPES[p.a] or not ins.has("row") or not ins.has("col"):
         raise unsupported(
             ins, f"no m{p.m}n{p.n}k{p.k} with row-major A and column-major B of {p.a}"
         )
@@ -160,7 +160,7 @@ def _sign(immediate: int) -> int:
 
 # ----------------------------------------------------------------------------------------- wmma
 
-_WMMA_SHAPES = {
+WMMA_SHAPES = {
     "f16": ((16, 16, 16), (32, 8, 16), (8, 32, 16)), "bf16": ((16, 16, 16), (32, 8, 16), (8, 32, 16)),
     "s8": ((16, 16, 16), (32, 8, 16), (8, 32, 16)), "u8": ((16, 16, 16), (32, 8, 16), (8, 32, 16)),
     "tf32": ((16, 16, 8),), "f64": ((8, 8, 4),),
@@ -185,9 +185,16 @@ def _wmma_matrix(ins: Instruction, operands: Operands, registers: int) -> tuple[
     rows, columns = {"a": (m, k), "b": (k, n), "c": (m, n), "d": (m, n)}[part]
     space = next((c for s, c in _SPACES.items() if ins.has(s)), "VG_GENERIC")
     count = operands.width(registers)
+    _expect_fragment(ins, count, _registers(rows, columns, name))
     text = f"{{{rows}, {columns}, VG_E_{name.upper()}, {int(ins.has('col'))}, {space}, {count}}}"
     vector = operands.vector(registers, _lane_bits(name))
     return f"static const VgWmma shape = {text};", f"(void *const *){vector}", 1 - registers
+
+
+def _expect_fragment(ins: Instruction, count: int, needed: int) -> None:
+    """A fragment holds its matrix once or, in some shapes of f16, several times."""
+    if count < needed or count % needed:
+        raise unsupported(ins, f"a fragment of {count} registers, not {needed}")
 
 
 @collective("wmma")
@@ -198,8 +205,11 @@ def wmma(ins: Instruction, operands: Operands) -> str:
         return _wmma_memory(ins, operands, 1, "vg_wmma_store")
     p = product_of(ins)
     _check_types(ins, p)
-    if (p.m, p.n, p.k) not in _WMMA_SHAPES.get(p.a, ()):
+    if (p.m, p.n, p.k) not in WMMA_SHAPES.get(p.a, ()):
         raise unsupported(ins, f"no m{p.m}n{p.n}k{p.k} of {p.a}")
+    sizes = ((p.m, p.n, p.d), (p.m, p.k, p.a), (p.k, p.n, p.b), (p.m, p.n, p.c))
+    for i, size in enumerate(sizes):
+        _expect_fragment(ins, operands.width(i), _registers(*size))
     counts = ", ".join(str(operands.width(i)) for i in range(4))
     arrays = ", ".join(
         f"(void *const *){operands.vector(i, _lane_bits(t))}"
