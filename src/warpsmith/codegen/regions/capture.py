@@ -31,6 +31,7 @@ class Captured:
     outputs: tuple[Any, ...]  # fx nodes or constants, in the order of the reference
     single: bool  # the reference gives one tensor, not a tuple
     dropped: tuple[str, ...]
+    constants: dict[str, Any]  # placeholders that are numbers written in the model
 
 
 class NotCaptured(Exception):
@@ -212,11 +213,16 @@ def _read(program: Any, count: int, scalars: list[int]) -> Captured:
     nodes = {node.name: node for node in program.graph.nodes}
     sources: dict[str, str] = {}
     numbers: list[str] = []
+    constants: dict[str, Any] = {}
     users = [s for s in program.graph_signature.input_specs if s.kind == InputKind.USER_INPUT]
     places = _places(program, count)
     for spec in program.graph_signature.input_specs:
         if spec.kind in (InputKind.PARAMETER, InputKind.BUFFER):
             sources[spec.arg.name] = f"state[{spec.target!r}]"
+        elif spec.kind == InputKind.CONSTANT_TENSOR:
+            number = _number(program.constants.get(spec.target))
+            if number is not None:
+                constants[spec.arg.name] = number
         elif spec.kind == InputKind.USER_INPUT:
             index = users.index(spec)
             sources[spec.arg.name] = places[index]
@@ -242,8 +248,19 @@ def _read(program: Any, count: int, scalars: list[int]) -> Captured:
         program.call_spec.out_spec.num_children == 0 and len(outputs) == 1
     )
     return Captured(
-        program.graph, sources, sizes, frozenset(numbers), tuple(outputs), single, tuple(dropped)
+        program.graph, sources, sizes, frozenset(numbers), tuple(outputs), single, tuple(dropped), constants
     )
+
+
+def _number(tensor: Any) -> Any:
+    """The number in a tensor of one element, where it is known; else None."""
+    import torch
+
+    constant = getattr(tensor, "constant", None)  # of a fake tensor
+    tensor = tensor if constant is None else constant
+    if tensor is None or tensor.numel() != 1 or type(tensor) is not torch.Tensor:
+        return None
+    return tensor.item()
 
 
 def _places(program: Any, count: int) -> list[str]:

@@ -88,13 +88,17 @@ def _fold(line: str) -> str:
     if separator not in line:
         return line
     indent = f"{comment}   " if comment else " " * (len(line) - len(line.lstrip()) + 4)
-    lines, current = [], ""
-    for part in line.split(separator):
-        if current and len(current) + len(part) + len(separator) > 99:
+    opened = 0 if comment else line.find("(") + 1  # fold inside brackets only
+    if not opened and not comment:
+        return line
+    first, *parts = line[opened:].split(separator)
+    lines, current = [], line[:opened] + first
+    for part in parts:
+        if len(current) + len(part) + len(separator) > 99:
             lines.append(current + separator.rstrip())
             current = indent + part
         else:
-            current = f"{current}{separator}{part}" if current else part
+            current = f"{current}{separator}{part}"
     return "\n".join([*lines, current])
 
 

@@ -124,7 +124,8 @@ class Host:
         parts += [f"{k}={self.python(v)}" for k, v in call.keywords.items()]
         names = ", ".join(b.name for b in call.outputs)
         self.lines.append(f"{names} = torch.ops.{call.target}({', '.join(parts)})")
-        self.lines += [f"{b.name} = {b.name}.contiguous()" for b in call.outputs]
+        wanted = [b for b in call.outputs if b in self.plan.read]
+        self.lines += [f"{b.name} = {b.name}.contiguous()" for b in wanted]
         self.ready.update(call.outputs)
 
     def python(self, value: Any) -> str:

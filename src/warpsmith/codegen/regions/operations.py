@@ -124,6 +124,10 @@ def _placeholder(state: Lowering, node: Any) -> Any:
     value = node.meta.get("val")
     if not hasattr(value, "shape"):
         return value if value is None else size_of(value)
+    if node.name in state.captured.constants:
+        return state.constant(state.captured.constants[node.name], dtype_of(node))
+    if node.name not in state.captured.sources:
+        raise Unmatched(node, "a constant tensor")
     source = state.captured.sources[node.name]
     scalar = node.name in state.captured.scalars
     name = node.name if source.startswith("inputs") else node.name.removeprefix("p_").removeprefix("b_")
@@ -409,12 +413,19 @@ def _plain(state: Lowering, node: Any, a: tuple[Any, ...], k: dict[str, Any]) ->
     kind = str(node.target).removeprefix("aten.").split(".")[0].replace("amax", "max").replace("amin", "min")
     dims = _dims(a, 1, len(a[0].dims))
     keep = len(a) > 2 and bool(a[2])
-    reduced = [d for d in dims if leaves(a[0].dims[d])]
-    if not reduced and kind in ("sum", "prod", "max", "min"):  # over dimensions of size 1
-        kept = tuple(g if leaves(g) else () for d, g in enumerate(a[0].dims) if keep or d not in dims)
+    if not _reduces(a[0], dims) and kind in ("sum", "prod", "max", "min"):
         cast = a[0] if a[0].value.dtype == dtype_of(node) else _pointwise(state, "cast", [a[0]], node)
-        return Ref(cast.value, kept)
+        return _without(cast, dims, keep)
     return _reduce(state, node, kind, a[0], dims, keep)
+
+
+def _reduces(ref: Ref, dims: list[int]) -> bool:
+    return any(leaves(ref.dims[d]) for d in dims)
+
+
+def _without(ref: Ref, dims: list[int], keep: bool) -> Ref:
+    """A reduction over dimensions of size 1: the same values in a shorter shape."""
+    return Ref(ref.value, tuple(g for d, g in enumerate(ref.dims) if keep or d not in dims))
 
 
 def _count(ref: Ref, dims: list[int]) -> Size:
@@ -424,6 +435,8 @@ def _count(ref: Ref, dims: list[int]) -> Size:
 @implements("mean.dim", "mean.default")
 def _mean(state: Lowering, node: Any, a: tuple[Any, ...], k: dict[str, Any]) -> Ref:
     dims = _dims(a, 1, len(a[0].dims))
+    if not _reduces(a[0], dims):
+        return _without(a[0], dims, len(a) > 2 and bool(a[2]))
     total = _plain_sum(state, node, a[0], dims, len(a) > 2 and bool(a[2]))
     return _pointwise(state, "div", [total, _count(a[0], dims)], node)
 
@@ -436,6 +449,9 @@ def _plain_sum(state: Lowering, node: Any, ref: Ref, dims: list[int], keep: bool
 def _max_dim(state: Lowering, node: Any, a: tuple[Any, ...], k: dict[str, Any]) -> tuple[Ref, Ref]:
     kind = "max" if "max" in str(node.target) else "min"
     keep = len(a) > 2 and bool(a[2])
+    if not _reduces(a[0], [a[1] % max(len(a[0].dims), 1)]):
+        zeros = Ref(state.make("const", dtype="int64", detail=0), a[0].dims)
+        return _without(a[0], [a[1] % len(a[0].dims)], keep), _without(zeros, [a[1] % len(a[0].dims)], keep)
     best = _reduce(state, node, kind, a[0], [a[1]], keep, a[0].value.dtype)
     place = _reduce(state, node, f"arg{kind}", a[0], [a[1]], keep, "int64")
     return best, place

@@ -27,6 +27,12 @@ class Plan:
     unmatched: tuple[str, ...]
 
     @property
+    def read(self) -> frozenset[Buffer]:
+        """All buffers that a step reads or that are results, and what they are views of."""
+        results = [b for o in self.outputs if isinstance(o, Buffer) for b in chain_of(o)]
+        return frozenset(b for s in self.steps for b in reads(s)) | frozenset(results)
+
+    @property
     def regions(self) -> tuple[Region, ...]:
         return tuple(s for s in self.steps if isinstance(s, Region))
 
@@ -79,9 +85,14 @@ def reads(step: Region | TorchCall) -> Iterator[Buffer]:
     else:
         found = [v.detail[0] for v in step.values() if v.op == "load"]
     for buffer in dict.fromkeys(found):
-        while buffer is not None:
-            yield buffer
-            buffer = buffer.base  # type: ignore[assignment]
+        yield from chain_of(buffer)
+
+
+def chain_of(buffer: Buffer | None) -> Iterator[Buffer]:
+    """A buffer, and what it is a view of."""
+    while buffer is not None:
+        yield buffer
+        buffer = buffer.base
 
 
 def writer(buffer: Buffer) -> Region | TorchCall | None:
