@@ -278,3 +278,17 @@ def test_unwatched_calls_record_nothing(made):
     assert not found.requires_grad
     assert_equal(found, reference(*inputs).detach())
     assert model(*inputs).requires_grad
+
+
+def test_models_are_copied_and_saved_like_others(made, tmp_path):
+    import copy
+
+    operator, task = made(samples.LINEAR)
+    model, _, inputs = model_and_inputs(operator, task)
+    twin = copy.deepcopy(model)
+    with torch.no_grad():
+        twin.fc.bias += 1
+    assert not torch.equal(twin(*inputs), model(*inputs))
+    torch.save(model.state_dict(), tmp_path / "weights.pt")
+    twin.load_state_dict(torch.load(tmp_path / "weights.pt"))
+    assert_equal(twin(*inputs), model(*inputs))

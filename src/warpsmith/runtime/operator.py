@@ -218,11 +218,11 @@ def _model_class(operator: Operator) -> type[Any]:
         def forward(self, *inputs: Any, **named: Any) -> Any:
             values = operator._bind(inputs, named)
             if self.training in modes:
-                return operator._compute((*values, *self._weights()))
-            state = dict(zip(operator._state_names, self._weights()))
+                return operator._compute((*values, *self._warpsmith_weights()))
+            state = dict(zip(operator._state_names, self._warpsmith_weights()))
             return body.reference.in_mode(self.training, values, state)
 
-        def _weights(self) -> list[Any]:
+        def _warpsmith_weights(self) -> list[Any]:
             if torch.compiler.is_compiling():  # tracers follow modules, not attrgetter
                 state = dict(self.named_parameters()) | dict(self.named_buffers())
                 return [state[name] for name in operator._state_names]
