@@ -255,6 +255,7 @@ def test_inputs_by_name_and_optional_ones(made):
     assert_equal(values, torch.topk(x * 0.5, 2).values)
 
 
+@pytest.mark.filterwarnings("ignore::warpsmith.runtime.registration.OperatorFallback")
 def test_a_call_that_is_watched_goes_through_the_dispatcher(made):
     """Unwatched calls skip it, to be quick; tracers and profilers must see the operator."""
     from torch.fx.experimental.proxy_tensor import make_fx
