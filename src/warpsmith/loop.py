@@ -8,9 +8,10 @@ candidate not right ends the walk, and the verdict says why.
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 
 from .analyze import analyze
@@ -106,6 +107,7 @@ def optimize(
     call again with the same journal.
     """
     watch = watch or Watcher()
+    journal.log("budget", json.dumps(asdict(budget)))
     watch.started(task, device, journal)
     best, reason, last = journal.best(), "interrupted", time.monotonic()
     try:
@@ -123,6 +125,8 @@ def optimize(
         else:
             reason = _last_word(proposer)
     finally:
+        journal.log_time(time.monotonic() - last)
+        journal.log("finished", reason)
         watch.finished(best, reason)
     return best
 

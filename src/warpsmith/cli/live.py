@@ -3,9 +3,7 @@
 
 from __future__ import annotations
 
-import json
 import time
-from dataclasses import asdict
 from types import TracebackType
 
 from rich.console import Console, Group, RenderableType
@@ -30,29 +28,26 @@ NAMES = (24, 48)  # the narrowest and widest column of names
 SPIN = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 
 
-class Notes(Watcher):
-    """Writes the budget and the reason for stopping into the journal, so that reports can tell them."""
+class Silent(Watcher):
+    """Shows nothing; remembers the journal and the best record for what is printed afterwards."""
 
     def __init__(self, budget: Budget):
-        self.budget, self.reason = budget, ""
+        self.budget = budget
         self.journal: Journal | None = None
         self.best: Record | None = None
 
     def started(self, task: Task, device: Device, journal: Journal) -> None:
         self.journal = journal
         self.best = journal.best()
-        journal.log("budget", json.dumps(asdict(self.budget)))
 
     def judged(self, record: Record, best: Record | None) -> None:
         self.best = best
 
     def finished(self, best: Record | None, reason: str) -> None:
-        self.best, self.reason = best, reason
-        if self.journal is not None:
-            self.journal.log("finished", reason)
+        self.best = best
 
 
-class LiveTable(Notes):
+class LiveTable(Silent):
     """A table that fills on `console`; lines stay in the scrollback, only the last ones are redrawn.
 
     Where the console is no terminal (a log file, CI) the lines come without the moving part.

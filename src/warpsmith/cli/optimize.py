@@ -16,7 +16,7 @@ from .options import clean_stdout, common, emit, examples, on_device
 if TYPE_CHECKING:
     from ..spec import Task
     from ..workshop import Result
-    from .live import Notes
+    from .live import Silent
 
 
 LOG_WIDTH = 140  # columns where stderr is no terminal
@@ -107,13 +107,13 @@ def command(task: Path, as_json: bool, quiet: bool, **chosen: Any) -> int:
     return NOT_RIGHT if result.best is None else FINE
 
 
-def _watch(chosen: dict[str, Any], quiet: bool) -> Notes:
+def _watch(chosen: dict[str, Any], quiet: bool) -> Silent:
     from ..loop import Budget
-    from .live import LiveTable, Notes
+    from .live import LiveTable, Silent
 
     budget = Budget(chosen.pop("candidates"), chosen.pop("seconds"))
     if quiet:
-        return Notes(budget)
+        return Silent(budget)
     from rich.console import Console
 
     console = Console(stderr=True)
@@ -122,7 +122,7 @@ def _watch(chosen: dict[str, Any], quiet: bool) -> Notes:
     return LiveTable(budget, console)
 
 
-def _run(task: Task, watch: Notes, chosen: dict[str, Any], task_path: str) -> Result:
+def _run(task: Task, watch: Silent, chosen: dict[str, Any], task_path: str) -> Result:
     from .. import workshop
     from .live import LiveTable
 
@@ -157,7 +157,7 @@ def _options(proposer: str, languages: tuple[str, ...], seed: int | None) -> dic
     return given
 
 
-def _put_in_order(task: Task, watch: Notes, chosen: dict[str, Any], task_path: str) -> str:
+def _put_in_order(task: Task, watch: Silent, chosen: dict[str, Any], task_path: str) -> str:
     """Ship what a stopped run has, and say how to go on with it."""
     from .. import workshop
     from ..report import words
