@@ -400,36 +400,11 @@ static VgReach reach_of(const VgAccess *a, uint32_t mask, int is_store) {
   return r;
 }
 
-/* Admit and count an access that repeats its site's pattern; 0 when it does not, or needs a closer
- * look. On success r->at holds the host addresses. */
-static int repeated(VgWarp *w, const VgAccess *a, const uint64_t *address, VgReach *r) {
-  if (r->mask != VG_FULL || (r->space != VG_SHARED && r->space != VG_GLOBAL)) return 0;
-  VgPattern *p = vg_pattern(w, a->site, address);
-  if (!p) return 0;
-  uint64_t first = address[0] + (uint64_t)a->offset, base = 0;
-  uint64_t low = first + (uint64_t)p->low, bytes = (uint64_t)(p->high - p->low) + r->width;
-  if ((first | p->bits) & (r->width - 1)) return 0;
-  if (r->space == VG_SHARED) {
-    uint64_t limit = w->block->shared_bytes;
-    if (limit < bytes || low > limit - bytes) return 0;
-    base = (uint64_t)(uintptr_t)w->block->shared;
-  } else {
-    const VgAllocation *row = vg_row(w->worker, a->site);
-    if (!inside(row, low, bytes) || (r->is_store && row->readonly)) return 0;
-  }
-  base += (uint64_t)a->offset;
-  for (uint32_t l = 0; l < VG_LANES; l++) r->at[l] = address[l] + base;
-  if (w->worker->launch->counting) vg_count_pattern(w, a->site, r, p, first);
-  return 1;
-}
-
 static int load_part(VgWarp *w, const VgAccess *a, uint32_t mask, const uint64_t *address,
                      void *const *destination) {
   VgReach r = reach_of(a, mask, 0);
-  if (!repeated(w, a, address, &r)) {
-    if (vg_admit(w, a, address, &r)) return 1;
-    if (w->worker->launch->counting) vg_count(w, a->site, &r);
-  }
+  if (vg_admit(w, a, address, &r)) return 1;
+  if (w->worker->launch->counting) vg_count(w, a->site, &r);
   for (uint32_t i = 0; i < a->count; i++)
     if (destination[i]) gather(a, mask, r.at, (uint64_t)i * a->bytes, destination[i]);
   return 0;
@@ -438,10 +413,8 @@ static int load_part(VgWarp *w, const VgAccess *a, uint32_t mask, const uint64_t
 static int store_part(VgWarp *w, const VgAccess *a, uint32_t mask, const uint64_t *address,
                       void *const *source) {
   VgReach r = reach_of(a, mask, 1);
-  if (!repeated(w, a, address, &r)) {
-    if (vg_admit(w, a, address, &r)) return 1;
-    if (w->worker->launch->counting) vg_count(w, a->site, &r);
-  }
+  if (vg_admit(w, a, address, &r)) return 1;
+  if (w->worker->launch->counting) vg_count(w, a->site, &r);
   for (uint32_t i = 0; i < a->count; i++)
     scatter(a, mask, r.at, (uint64_t)i * a->bytes, source[i]);
   return 0;
@@ -461,8 +434,78 @@ static int in_parts(VgWarp *w, const VgAccess *a, uint32_t mask, const uint64_t 
   return 0;
 }
 
+/* ---------------------------------------------------------------------- repeated patterns */
+
+/* The host address of lane 0 when a whole warp's access with pattern `p` is admitted; else 0. */
+static inline uint64_t admitted(VgWarp *w, const VgAccess *a, const VgPattern *p, uint64_t first,
+                                uint64_t width, int is_store) {
+  first += (uint64_t)a->offset;
+  uint64_t low = first + (uint64_t)p->low, bytes = (uint64_t)(p->high - p->low) + width;
+  if ((first | p->bits) & (width - 1)) return 0;
+  if (a->space == VG_SHARED) {
+    uint64_t limit = w->block->shared_bytes;
+    return limit < bytes || low > limit - bytes ? 0 : (uint64_t)(uintptr_t)w->block->shared + first;
+  }
+  const VgAllocation *row = vg_row(w->worker, a->site);
+  return inside(row, low, bytes) && !(is_store && row->readonly) ? first : 0;
+}
+
+/* Without a table, a generic address may be anything: the windows must be looked at first. */
+static inline int repeats(const VgWarp *w, const VgAccess *a, uint32_t mask) {
+  return mask == VG_FULL && a->space != VG_LOCAL && a->space != VG_PARAM &&
+         (a->space != VG_GENERIC || w->worker->launch->table) && (a->bytes != 16 || a->count == 1);
+}
+
+/* Count a whole warp's admitted access, lane 0 at `base`; fills r->at where the lanes are apart. */
+static inline void account(VgWarp *w, const VgAccess *a, VgPattern *p, uint64_t base, uint64_t width,
+                           VgReach *r) {
+  int counting = (int)w->worker->launch->counting;
+  if (p->stride == width) {
+    count_span(w, a, base, width, r->is_store);
+    return;
+  }
+  if (p->stride == 0 && !r->is_store) {
+    if (counting) vg_count_broadcast(w, a->site, a->space, base, (uint32_t)width);
+    return;
+  }
+  for (uint32_t l = 0; l < VG_LANES; l++) r->at[l] = base + p->delta[l];
+  if (r->space == VG_GENERIC) r->space = VG_GLOBAL;   /* shared memory is in no row of the table */
+  if (counting) vg_count_pattern(w, a->site, r, p, base);
+}
+
+static int load_repeated(VgWarp *w, const VgAccess *a, const uint64_t *address, void *const *to) {
+  VgPattern *p = vg_pattern(w, a->site, address);
+  uint64_t width = (uint64_t)a->bytes * a->count;
+  uint64_t base = p ? admitted(w, a, p, address[0], width, 0) : 0;
+  if (!base || (p->stride == 0 && (a->bytes != 4 || a->reg_bytes != 4))) return 0;
+  VgReach r = reach_of(a, VG_FULL, 0);
+  if (p->stride == width && !load_span(a, (const uint32_t *)(uintptr_t)base, to)) return 0;
+  account(w, a, p, base, width, &r);
+  if (p->stride == width) return 1;
+  for (uint32_t i = 0; i < a->count; i++) {
+    if (!to[i]) continue;
+    if (p->stride == 0) splat(((const uint32_t *)(uintptr_t)base)[i], to[i]);
+    else gather(a, VG_FULL, r.at, (uint64_t)i * a->bytes, to[i]);
+  }
+  return 1;
+}
+
+static int store_repeated(VgWarp *w, const VgAccess *a, const uint64_t *address, const void *const *from) {
+  VgPattern *p = vg_pattern(w, a->site, address);
+  uint64_t width = (uint64_t)a->bytes * a->count;
+  uint64_t base = p ? admitted(w, a, p, address[0], width, 1) : 0;
+  if (!base) return 0;
+  VgReach r = reach_of(a, VG_FULL, 1);
+  if (p->stride == width && !store_span(a, (uint32_t *)(uintptr_t)base, from)) return 0;
+  account(w, a, p, base, width, &r);
+  if (p->stride == width) return 1;
+  for (uint32_t i = 0; i < a->count; i++) scatter(a, VG_FULL, r.at, (uint64_t)i * a->bytes, from[i]);
+  return 1;
+}
+
 int vg_load(VgWarp *w, const VgAccess *a, uint32_t mask, const uint64_t *address,
             void *const *destination) {
+  if (repeats(w, a, mask) && load_repeated(w, a, address, destination)) return 0;
   uint64_t width = (uint64_t)a->bytes * a->count, first = span(w, a, mask, address, width);
   if (first && load_span(a, (const uint32_t *)(uintptr_t)first, destination)) {
     count_span(w, a, first, width, 0);
@@ -477,6 +520,7 @@ int vg_load(VgWarp *w, const VgAccess *a, uint32_t mask, const uint64_t *address
 
 int vg_store(VgWarp *w, const VgAccess *a, uint32_t mask, const uint64_t *address,
              const void *const *source) {
+  if (repeats(w, a, mask) && store_repeated(w, a, address, source)) return 0;
   uint64_t width = (uint64_t)a->bytes * a->count, first = span(w, a, mask, address, width);
   if (!first || !store_span(a, (uint32_t *)(uintptr_t)first, source))
     return in_parts(w, a, mask, address, (void *const *)source, store_part);

@@ -4,32 +4,25 @@
 #include <stdlib.h>
 #include "pattern.h"
 
-static int same(const uint64_t *delta, const uint64_t *address) {
-  uint64_t first = address[0], wrong = 0;
-  for (int l = 0; l < VG_LANES; l++) wrong |= (address[l] - first) ^ delta[l];
-  return !wrong;
+enum { PATIENCE = 16 };   /* misses in a row after which a site is looked at only now and then */
+
+VgPattern *vg_patterns(VgWorker *worker) {
+  size_t bytes = (worker->launch->site_count + 1) * sizeof(VgPattern);
+  void *all = NULL;
+  if (posix_memalign(&all, 64, bytes)) return NULL;
+  return worker->patterns = memset(all, 0, bytes);
 }
 
-static void learn(VgPattern *p, const uint64_t *address) {
+void vg_learn(VgPattern *p, const uint64_t *address) {
+  if (p->misses++ > PATIENCE && p->misses % PATIENCE) return;
   int64_t low = 0, high = 0;
-  uint64_t first = address[0], bits = 0;
+  uint64_t first = address[0], bits = 0, step = address[1] - first, uneven = 0;
   for (int l = 0; l < VG_LANES; l++) {
     uint64_t delta = address[l] - first;
-    p->delta[l] = delta, bits |= delta;
+    p->delta[l] = delta, bits |= delta, uneven |= delta ^ (uint64_t)l * step;
     low = (int64_t)delta < low ? (int64_t)delta : low;
     high = (int64_t)delta > high ? (int64_t)delta : high;
   }
+  p->stride = uneven ? UINT64_MAX : step;
   p->low = low, p->high = high, p->bits = bits, p->known = 1, p->counted = 0;
-}
-
-VgPattern *vg_pattern(VgWarp *w, uint32_t site, const uint64_t *address) {
-  VgPattern *all = w->worker->patterns;
-  if (!all) {
-    w->worker->patterns = all = calloc(w->worker->launch->site_count + 1, sizeof *all);
-    if (!all) return NULL;
-  }
-  VgPattern *p = &all[site];
-  if (p->known && same(p->delta, address)) return p;
-  learn(p, address);
-  return NULL;
 }

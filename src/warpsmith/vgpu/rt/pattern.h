@@ -11,19 +11,34 @@
 #include "reach.h"
 
 typedef struct VgPattern {
-  uint64_t delta[VG_LANES]; /* address of lane l minus that of lane 0 */
+  _Alignas(64) uint64_t delta[VG_LANES]; /* address of lane l minus that of lane 0 */
   int64_t low, high;        /* least and greatest delta */
   uint64_t bits;            /* all deltas or-ed: with the first address, the alignment */
   uint64_t phase;           /* sectors: first address modulo 32 */
+  uint64_t stride;          /* between neighbors, where it is one: 0 broadcast; else UINT64_MAX */
   uint32_t known;           /* deltas are valid */
+  uint32_t misses;          /* accesses in a row with other deltas */
   uint32_t counted;         /* the counts below are valid (for `phase`) */
   uint32_t leaders;         /* the first lane of each sector */
   uint32_t transactions, ideal;   /* wavefronts or sectors of one access */
 } VgPattern;
 
+/* Note another pattern than the site's last one, unless the site shows none. */
+void vg_learn(VgPattern *p, const uint64_t *address);
+VgPattern *vg_patterns(VgWorker *worker);
+
 /* The site's pattern, compared with a whole warp's addresses; NULL when it is another one, which is
  * then remembered. */
-VgPattern *vg_pattern(VgWarp *w, uint32_t site, const uint64_t *address);
+static inline VgPattern *vg_pattern(VgWarp *w, uint32_t site, const uint64_t *address) {
+  VgPattern *all = w->worker->patterns;
+  if (__builtin_expect(!all, 0) && !(all = vg_patterns(w->worker))) return NULL;
+  VgPattern *p = &all[site];
+  uint64_t first = address[0], wrong = !p->known;
+  for (int l = 0; l < VG_LANES; l++) wrong |= (address[l] - first) ^ p->delta[l];
+  if (__builtin_expect(!wrong, 1)) return p->misses = 0, p;
+  vg_learn(p, address);
+  return NULL;
+}
 
 /* vg_count of an admitted access with this pattern; `first`: lane 0's address or offset. */
 void vg_count_pattern(VgWarp *w, uint32_t site, const VgReach *r, VgPattern *p, uint64_t first);

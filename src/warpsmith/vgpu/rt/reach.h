@@ -8,7 +8,7 @@
 
 /* A checked access: what it touches, lane by lane. */
 typedef struct VgReach {
-  uint64_t at[VG_LANES];    /* host addresses, valid where the mask is set */
+  _Alignas(64) uint64_t at[VG_LANES];    /* host addresses, valid where the mask is set */
   uint32_t mask;
   uint32_t width;           /* bytes of one lane: bytes * count, a power of two */
   uint8_t space;            /* VG_GENERIC is resolved */

@@ -611,7 +611,7 @@ static int open_block(VgBlock *b, VgWorker *k, uint32_t slot) {
   b->worker = k, b->resident = slot, b->done = 1;
   b->warp_count = k->launch->warps_per_block, b->shared_bytes = k->launch->shared_bytes;
   b->shared = room(b->shared_bytes);
-  b->warps = calloc(b->warp_count, sizeof *b->warps);
+  b->warps = room(b->warp_count * sizeof *b->warps);
   if (!b->shared || !b->warps) return 1;
   for (uint32_t i = 0; i < b->warp_count; i++)
     if (open_warp(&b->warps[i], b, i)) return 1;

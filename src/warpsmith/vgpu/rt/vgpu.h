@@ -211,7 +211,7 @@ struct VgWarp {
   uint64_t clock;       /* warp instructions executed */
   uint64_t ages;
   void *async;          /* pending cp.async copies; owned by memory.c, NULL when there are none */
-  uint64_t address[VG_LANES];   /* scratch lane addresses of the running handler */
+  _Alignas(64) uint64_t address[VG_LANES];   /* scratch lane addresses of the running handler */
   VgGroup group[VG_LANES];
 };
 
