@@ -3,11 +3,9 @@
 
 from __future__ import annotations
 
-import time
-
 import numpy as np
 import pytest
-from memory_harness import ATOMICS, FULL, TYPES, Bench, pointers
+from memory_harness import ATOMICS, FULL, TYPES, Bench
 
 from warpsmith.errors import FAULT_KINDS, UsageError
 from warpsmith.vgpu.faults import Place, describe
@@ -672,26 +670,3 @@ def test_nonsense_is_refused():
         memory.register(64, -1, "negative")
     with pytest.raises(UsageError):
         memory.forget(64)
-
-
-def test_the_short_path_is_short(buffer, known):
-    """A full-warp contiguous load or store within 60 ns, so that 1M vadd has time left for adding."""
-    import ctypes
-
-    into = data4()
-    at = (buffer.ctypes.data + LANES * 4).astype(np.uint64)
-    with Bench(known.table(), counting=False) as bench:
-        access = bench.access("global", 4)
-        best = 1e9
-        for _ in range(5):
-            start = time.process_time()
-            bench.lib.bench_repeat(
-                bench.warp,
-                ctypes.byref(access),
-                ctypes.c_void_p(at.ctypes.data),
-                pointers(into),
-                200_000,
-                0,
-            )
-            best = min(best, (time.process_time() - start) / 200_000)
-    assert best < 60e-9
