@@ -456,21 +456,23 @@ static inline int repeats(const VgWarp *w, const VgAccess *a, uint32_t mask) {
          (a->space != VG_GENERIC || w->worker->launch->table) && (a->bytes != 16 || a->count == 1);
 }
 
-/* Count a whole warp's admitted access, lane 0 at `base`; fills r->at where the lanes are apart. */
+/* Count a whole warp's admitted access, lane 0 at `base`. */
 static inline void account(VgWarp *w, const VgAccess *a, VgPattern *p, uint64_t base, uint64_t width,
-                           VgReach *r) {
-  int counting = (int)w->worker->launch->counting;
+                           int is_store) {
+  if (!w->worker->launch->counting) return;
   if (p->stride == width) {
-    count_span(w, a, base, width, r->is_store);
+    count_span(w, a, base, width, is_store);
     return;
   }
-  if (p->stride == 0 && !r->is_store) {
-    if (counting) vg_count_broadcast(w, a->site, a->space, base, (uint32_t)width);
+  if (p->stride == 0 && !is_store) {
+    vg_count_broadcast(w, a->site, a->space, base, (uint32_t)width);
     return;
   }
-  for (uint32_t l = 0; l < VG_LANES; l++) r->at[l] = base + p->delta[l];
-  if (r->space == VG_GENERIC) r->space = VG_GLOBAL;   /* shared memory is in no row of the table */
-  if (counting) vg_count_pattern(w, a->site, r, p, base);
+  VgReach r = reach_of(a, VG_FULL, is_store);
+  if (r.space != VG_SHARED || !p->counted)
+    for (uint32_t l = 0; l < VG_LANES; l++) r.at[l] = base + p->delta[l];
+  if (r.space == VG_GENERIC) r.space = VG_GLOBAL;   /* shared memory is in no row of the table */
+  vg_count_pattern(w, a->site, &r, p, base);
 }
 
 static int load_repeated(VgWarp *w, const VgAccess *a, const uint64_t *address, void *const *to) {
@@ -478,14 +480,13 @@ static int load_repeated(VgWarp *w, const VgAccess *a, const uint64_t *address, 
   uint64_t width = (uint64_t)a->bytes * a->count;
   uint64_t base = p ? admitted(w, a, p, address[0], width, 0) : 0;
   if (!base || (p->stride == 0 && (a->bytes != 4 || a->reg_bytes != 4))) return 0;
-  VgReach r = reach_of(a, VG_FULL, 0);
   if (p->stride == width && !load_span(a, (const uint32_t *)(uintptr_t)base, to)) return 0;
-  account(w, a, p, base, width, &r);
+  account(w, a, p, base, width, 0);
   if (p->stride == width) return 1;
   for (uint32_t i = 0; i < a->count; i++) {
     if (!to[i]) continue;
     if (p->stride == 0) splat(((const uint32_t *)(uintptr_t)base)[i], to[i]);
-    else gather(a, VG_FULL, r.at, (uint64_t)i * a->bytes, to[i]);
+    else gather(a, VG_FULL, p->delta, base + i * a->bytes, to[i]);
   }
   return 1;
 }
@@ -495,11 +496,10 @@ static int store_repeated(VgWarp *w, const VgAccess *a, const uint64_t *address,
   uint64_t width = (uint64_t)a->bytes * a->count;
   uint64_t base = p ? admitted(w, a, p, address[0], width, 1) : 0;
   if (!base) return 0;
-  VgReach r = reach_of(a, VG_FULL, 1);
   if (p->stride == width && !store_span(a, (uint32_t *)(uintptr_t)base, from)) return 0;
-  account(w, a, p, base, width, &r);
+  account(w, a, p, base, width, 1);
   if (p->stride == width) return 1;
-  for (uint32_t i = 0; i < a->count; i++) scatter(a, VG_FULL, r.at, (uint64_t)i * a->bytes, from[i]);
+  for (uint32_t i = 0; i < a->count; i++) scatter(a, VG_FULL, p->delta, base + i * a->bytes, from[i]);
   return 1;
 }
 
