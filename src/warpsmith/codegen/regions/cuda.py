@@ -16,6 +16,7 @@ from .expressions import (
     OPS,
     REDUCTIONS,
     cuda_literal,
+    functions,
     is_float,
 )
 from .ir import Region, Value, leaves
@@ -462,6 +463,7 @@ def rows(
         headers=headers_of(layout),
         helpers=sorted(set(helper_names(layout)) | reducer_helpers(program)),
         reducers=reducer_names(program),
+        limits=sorted({CTYPES[r.compute] for r in program.reduces}),
         mapping=mapping,
         block=parameters["block"],
         width=parameters.get("width", 32),
@@ -489,7 +491,7 @@ def rows(
     return Kernel(name, render("rows.cu.j2", **context), tuple(arguments), grid, launch)
 
 
-RESERVED = set(OPS) | {op.cuda.split("{")[0] for op in OPS.values()}
+RESERVED = functions()
 RESERVED |= {"float", "double", "int", "bool", "long", "short", "char", "const", "min", "max", "free"}
 RESERVED |= {"row", "rows", "col", "cols", "lane", "v", "item", "first", "step", "active", "scratch", "chunk", "begin", "end", "state"}
 

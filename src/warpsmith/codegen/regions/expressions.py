@@ -9,6 +9,7 @@ double, so that "exp{f}" is expf or exp. {one}, {half}, … do not exist: litera
 from __future__ import annotations
 
 import math
+import re
 from dataclasses import dataclass
 
 
@@ -122,6 +123,14 @@ OPS: dict[str, Op] = {
     "arg_index": Op("{0}.index", "{0}_index"),
     "cast": Op("{0}", "{0}"),
 }
+
+
+
+def functions() -> set[str]:
+    """Names of the C++ functions that the table calls, for float and double: no variable's name."""
+    words = {w for op in OPS.values() for w in re.findall(r"(\w+)(?:\{f\})?\(", op.cuda)}
+    return words | {f"{w}f" for w in words} | {"div", "abs"}
+
 
 COMPARISONS = {"eq", "ne", "lt", "le", "gt", "ge", "isnan", "isinf", "signbit"}
 LOGICAL = {"logical_and", "logical_or", "logical_xor", "logical_not"}

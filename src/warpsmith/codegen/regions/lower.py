@@ -13,7 +13,7 @@ import keyword
 from typing import Any
 
 from .capture import Captured
-from .expressions import CTYPES, OPS, compute_dtype
+from .expressions import CTYPES, compute_dtype, functions
 from .ir import (
     Axis,
     Buffer,
@@ -330,7 +330,7 @@ class Lowering:
 
 
 # words that generated code uses itself
-RESERVED = set(OPS) | set(keyword.kwlist) | set(
+RESERVED = functions() | set(keyword.kwlist) | set(
     """inputs state run torch ws triton tl libdevice blocks bits out scratch kernel
     row rows col cols k depth batch batches lane thread threads v V item first step active chunk begin
     end total totals tile tiles warp group pair twice left right start mask row_mask col_mask pid across
