@@ -37,12 +37,17 @@ def test_the_interval_holds_the_true_ratio_mostly(ratio):
 def test_drift_of_the_clock_cancels():
     found = speedup(blocks(1.1, 0.001, drift=0.05), "eager")
     assert 1.098 < found.value < 1.102
-    assert found.high - found.low < 0.01
+    assert found.high - found.low < 0.02
 
 
 def test_a_candidate_against_itself_makes_no_claim():
     claims = sum(speedup(blocks(1.0, 0.02, seed=s), "eager").claims for s in range(60))
     assert claims <= 9  # 5 % of 60 is 3; 9 is above three standard deviations
+
+
+def test_a_fifth_of_a_percent_is_never_claimed():
+    """As a kernel against itself has shown on a real GPU, block after block."""
+    assert not any(speedup(blocks(1.002, 0.0001, seed=s), "eager").claims for s in range(20))
 
 
 def test_a_planted_three_percent_is_claimed():
@@ -60,7 +65,7 @@ def test_the_ratio_turns_with_its_arms(ratio, seed):
     turned = [{"candidate": b["eager"], "eager": b["candidate"]} for b in made]
     one, two = speedup(made, "eager"), speedup(turned, "eager")
     assert one.low <= one.value <= one.high
-    assert one.value * two.value == pytest.approx(1.0, rel=1e-6)
+    assert one.value * two.value == pytest.approx(1.0, rel=1e-3)
 
 
 def test_equal_seeds_give_equal_intervals():

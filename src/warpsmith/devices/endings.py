@@ -76,6 +76,8 @@ def ending_of(error: BaseException, folder: Path) -> Ending:
     place, text = _own_line(error, folder)
     if isinstance(error, KernelFault):
         outcome = FAULTS.get(error.kind, Outcome.FAULT)
+        if error.kind == "illegal-access" and "read-only" in error.message:
+            outcome = Outcome.INPUT_CHANGED  # the virtual GPU stops a store to a const argument
         return Ending(outcome, str(error), error.source or place, error.kind != "illegal-access")
     if isinstance(error, SystemExit):
         return Ending(
