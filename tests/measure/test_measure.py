@@ -6,6 +6,7 @@ import torch
 
 from warpsmith import targets
 from warpsmith.devices import open_device
+from warpsmith.errors import DeviceError
 from warpsmith.measure import BASELINES, EAGER, measure
 from warpsmith.spec import (
     Candidate,
@@ -108,6 +109,18 @@ def test_samples_become_a_timing():
     assert timing.cases[0].missing == {"compile": "broken"}
     assert len(timing.cases) == len(clock.plans) == 2
     assert "seed" in timing.environment
+
+
+def test_what_fails_while_timed_is_not_right():
+    class Broken(Clock):
+        def time(self, task, work, plan):
+            raise DeviceError("the candidate was killed by SIGSEGV")
+
+    broken = Broken(1.0)
+    record = measure(TASK, record_of(FUSED, broken), broken)
+    assert record.timing is None
+    assert record.failed
+    assert "SIGSEGV" in record.verdict.message
 
 
 def test_baselines_have_a_word_each():

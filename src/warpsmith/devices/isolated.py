@@ -73,8 +73,10 @@ class Isolated:
     def __exit__(self, *_: Any) -> None:
         self.close()
 
-    def run(self, work: Work, *, max_seconds: float = 60.0, count: bool = True) -> Run:
+    def run(self, work: Work, *, max_seconds: float = 60.0, count: bool | None = None) -> Run:
         """Run once; see `spec.Device.run`. Every ending of the worker is an outcome.
+
+        count: collect the virtual GPU's counters; None does so for all but hidden cases.
 
         Raises MissingTool where this machine lacks a compiler.
         """

@@ -43,12 +43,15 @@ class Local:
     def __repr__(self) -> str:
         return f"Local({self.name!r}, {self.target.name!r})"
 
-    def run(self, work: Work, *, max_seconds: float = 60.0, count: bool = True) -> Run:
-        """Run once; see `spec.Device.run`. count=False leaves the virtual GPU's counters out.
+    def run(self, work: Work, *, max_seconds: float = 60.0, count: bool | None = None) -> Run:
+        """Run once; see `spec.Device.run`.
+
+        count: collect the virtual GPU's counters; None does so for all but hidden cases.
 
         Raises MissingTool where this machine lacks a compiler: that is not the candidate's fault.
         """
         start = time.monotonic()
+        count = not work.case.hidden if count is None else count
         try:
             with observe(target=self.target, count=count, max_seconds=max_seconds) as seen:
                 run = self._run(work, count)

@@ -8,7 +8,8 @@ import time
 from dataclasses import replace
 from typing import Any
 
-from ..spec import Device, Record, Task, Timing, TimingPlan
+from ..errors import DeviceError, DeviceUnavailable
+from ..spec import Device, Outcome, Record, Task, Timing, TimingPlan
 from .model import LaunchShape, ModelledTime, OpCost, model_ops, model_time
 from .modelled import EAGER, modelled_cases
 from .statistics import speedup, summarize, verdict
@@ -54,7 +55,8 @@ def measure(
     device: one counted run of each case at full size (at most max_seconds), and a time by the
     roofline model. Where the main case cannot be modelled there is no timing, and
     `record.environment["not timed"]` says why. seed: of the inputs; None draws one.
-    Raises DeviceError when a candidate that was right fails now, on a GPU.
+    A candidate that was right and fails while it is timed gets the verdict CRASHED, with the reason.
+    Raises DeviceUnavailable when the device itself is gone.
     """
     if not record.right:
         return record
@@ -62,7 +64,15 @@ def measure(
     seed = secrets.randbits(48) if seed is None else seed
     if device.modelled:
         return _modelled(task, record, device, seed, max_seconds, begin)
-    return _clocked(task, record, device, plan or TimingPlan(), seed, begin)
+    try:
+        return _clocked(task, record, device, plan or TimingPlan(), seed, begin)
+    except DeviceUnavailable:
+        raise
+    except DeviceError as error:
+        message = f"right at first, but failed while it was timed: {error}"
+        assert record.verdict is not None
+        failed = replace(record.verdict, outcome=Outcome.CRASHED, message=message)
+        return replace(record, verdict=failed)
 
 
 def _modelled(
