@@ -57,7 +57,9 @@ def _mode(form: Form) -> int:
 
 
 def _directed(form: Form, operation: str, a: list[str]) -> str:
-    """A call of rare.c for a rounding other than to nearest."""
+    """An operation that rounds otherwise than to nearest: in the lane loop, or in rare.c."""
+    if form.type == "f32" and operation in ("add", "sub", "mul", "fma"):
+        return f"w_{operation}_directed_f32({_mode(form)}, {', '.join(a)})"
     operands = ", ".join((*a, "0", "0")[:3])
     return f"w_directed_{form.type}(W_{operation.upper()}, {_mode(form)}, {operands})"
 

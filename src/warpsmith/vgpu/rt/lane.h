@@ -366,6 +366,40 @@ W_FN u32 w_sub_sat_s32(u32 a, u32 b) {
 W_FN u32 w_pack16(u32 lo, u32 hi) { return (lo & 0xffffu) | hi << 16; }
 W_FN u64 w_pack32(u32 lo, u32 hi) { return (u64)hi << 32 | lo; }
 
+/* Rounding toward zero (mode 1), down (2) or up (3) of p + c, where p and c are doubles that hold f32
+   operands or their exact product: the sum's error tells on which side of the exact value the
+   nearest float lies. An exact zero is -0 when rounding down, unless both addends are +0. */
+W_FN u32 w_round_f32(u32 mode, double p, double c) {
+  double s = p + c, part = s - p, error = (p - (s - part)) + (c - part);
+  float nearest = (float)s;
+  u32 r = w_b32(nearest);
+  double d = (double)nearest;
+  u32 over = (u32)(d > s) | ((u32)(d == s) & (u32)(error < 0));
+  u32 under = (u32)(d < s) | ((u32)(d == s) & (u32)(error > 0));
+  u32 negative = (u32)(s < 0) | ((u32)(s == 0) & (u32)(error < 0));
+  u32 down = over & (mode == 2 ? 1u : mode == 1 ? !negative : 0u);
+  u32 up = under & (mode == 3 ? 1u : mode == 1 ? negative : 0u);
+  u32 sign = r >> 31, zero = (u32)(r << 1 == 0);
+  u32 less = zero ? 0x80000001u : sign ? r + 1 : r - 1;
+  u32 more = zero ? 1u : sign ? r - 1 : r + 1;
+  u32 signs = (u32)((w_b64(p) | w_b64(c)) >> 63) << 31;
+  u32 exact = (mode == 2) & (u32)(s == 0) & (u32)(error == 0) ? signs : r;
+  return down ? less : up ? more : exact;
+}
+W_FN u32 w_add_directed_f32(u32 mode, u32 a, u32 b) {
+  return w_round_f32(mode, (double)w_f32(a), (double)w_f32(b));
+}
+W_FN u32 w_sub_directed_f32(u32 mode, u32 a, u32 b) {
+  return w_round_f32(mode, (double)w_f32(a), -(double)w_f32(b));
+}
+W_FN u32 w_mul_directed_f32(u32 mode, u32 a, u32 b) {
+  double p = (double)w_f32(a) * (double)w_f32(b);
+  return w_round_f32(mode, p, w_f64(w_b64(p) & 0x8000000000000000ull));
+}
+W_FN u32 w_fma_directed_f32(u32 mode, u32 a, u32 b, u32 c) {
+  return w_round_f32(mode, (double)w_f32(a) * (double)w_f32(b), (double)w_f32(c));
+}
+
 /* rare.c: `mode` is 0 to nearest even, 1 toward zero, 2 down, 3 up */
 enum { W_ADD, W_SUB, W_MUL, W_DIV, W_FMA, W_SQRT };
 u32 w_directed_f32(u32 op, u32 mode, u32 a, u32 b, u32 c);
