@@ -67,7 +67,14 @@ def rungs():
     full = {"bias_gelu", "softmax", "layer_norm", "column_sum", "mse", "permute", "half_matmul"}
     for name in NAMES:
         yield pytest.param(name, "cuda", 0 if name in full else -1, id=f"{name}-cuda")
-        if name in full or name in {"extremes", "cross_entropy", "attention", "spread", "logic", "triangle"}:
+        if name in full or name in {
+            "extremes",
+            "cross_entropy",
+            "attention",
+            "spread",
+            "logic",
+            "triangle",
+        }:
             yield pytest.param(name, "triton", 0 if name in full else -1, id=f"{name}-triton")
 
 
@@ -93,7 +100,9 @@ def test_agrees_with_torch(name, language, first, tasks, template, tmp_path):
 def test_a_misaligned_tensor_takes_the_scalar_path(name, tasks, template, tmp_path):
     row, task = by_name(name), tasks[name]
     model = row.reference()
-    family = [f for f in template.families(task) if f.language == "cuda" and "16-byte" in f.title][0]
+    family = [f for f in template.families(task) if f.language == "cuda" and "16-byte" in f.title][
+        0
+    ]
     module = load(template.build(task, family, family.default), tmp_path)
     shifted = []
     for tensor in row.inputs():

@@ -74,9 +74,7 @@ def _capture(task: Task, fake: bool) -> Captured:
             given[i] = torch.tensor(given[i], dtype=torch.float64)
         dynamic = _by_parameter(model, tuple(_dynamic(x) for x in given))
         with mode if not fake else contextlib.nullcontext():
-            program = torch.export.export(
-                model, tuple(given), dynamic_shapes=dynamic, strict=False
-            )
+            program = torch.export.export(model, tuple(given), dynamic_shapes=dynamic, strict=False)
         program = program.run_decompositions(decompositions())
     return _read(program, len(given), scalars)
 
@@ -189,7 +187,9 @@ def decompositions() -> dict[Any, Any]:
     return table
 
 
-def _group_norm(x: Any, weight: Any, bias: Any, n: Any, c: Any, hw: Any, groups: int, eps: float) -> Any:
+def _group_norm(
+    x: Any, weight: Any, bias: Any, n: Any, c: Any, hw: Any, groups: int, eps: float
+) -> Any:
     """torch's decomposition goes through as_strided; this one reshapes."""
     import torch
 
@@ -239,16 +239,25 @@ def _read(program: Any, count: int, scalars: list[int]) -> Captured:
     outputs, dropped = [], []
     for spec in program.graph_signature.output_specs:
         if spec.kind == OutputKind.USER_OUTPUT:
-            outputs.append(nodes.get(getattr(spec.arg, "name", None), getattr(spec.arg, "value", None)))
+            outputs.append(
+                nodes.get(getattr(spec.arg, "name", None), getattr(spec.arg, "value", None))
+            )
         elif spec.kind == OutputKind.BUFFER_MUTATION:
             dropped.append(spec.target)
         else:
             raise NotCaptured(f"the reference writes into {spec.target!r}, an input")
-    single = "*" == str(program.call_spec.out_spec).replace("TreeSpec(", "").replace(", None)", "")[:1] or (
-        program.call_spec.out_spec.num_children == 0 and len(outputs) == 1
-    )
+    single = str(program.call_spec.out_spec).replace("TreeSpec(", "").replace(", None)", "")[
+        :1
+    ] == "*" or (program.call_spec.out_spec.num_children == 0 and len(outputs) == 1)
     return Captured(
-        program.graph, sources, sizes, frozenset(numbers), tuple(outputs), single, tuple(dropped), constants
+        program.graph,
+        sources,
+        sizes,
+        frozenset(numbers),
+        tuple(outputs),
+        single,
+        tuple(dropped),
+        constants,
     )
 
 

@@ -115,13 +115,18 @@ def used_arguments(arguments: list[Argument], lines: list[str]) -> list[Argument
 class Body:
     """Statements of one kernel in CUDA C++."""
 
-    def __init__(self, layout: Layout, taken: set[str], vector: bool = False, extra: dict[str, Any] | None = None):
+    def __init__(
+        self,
+        layout: Layout,
+        taken: set[str],
+        vector: bool = False,
+        extra: dict[str, Any] | None = None,
+    ):
         self.layout, self.extra = layout, extra or {}
         self.names = Names(taken)
         self.used: set[str] = set()
         self.vector = vector
         self.many = len(layout.stores) > 1
-
 
     def end_pass(self, inside: list[Value]) -> None:
         """Called after each pass over the columns."""
@@ -138,12 +143,14 @@ class Body:
             return self._bracket(cuda_literal(value.detail, dtype))
         if value.op == "size":
             held = "Index" if value.dtype == "int64" else "double"
-            return self._cast(size_name_of(self.layout, value.detail, self.extra), held, CTYPES[dtype])
+            return self._cast(
+                size_name_of(self.layout, value.detail, self.extra), held, CTYPES[dtype]
+            )
         if value.op == "iota":
             return self._cast(self.counter(value), "Index", CTYPES[dtype])
         held = register_dtype(value)
         name = self.names.given[value]
-        if held == dtype or value.op == "reduce" and value.detail[0] in ("welford", "online"):
+        if held == dtype or (value.op == "reduce" and value.detail[0] in ("welford", "online")):
             return name
         return f"{name} != 0" if dtype == "bool" else self._cast(name, CTYPES[held], CTYPES[dtype])
 
@@ -205,7 +212,9 @@ class Body:
         held, wanted = CTYPES[register_dtype(value)], CTYPES[operand.buffer.dtype]
         if self.packed(operand):
             return f"{name}_pack.at[v] = {self._cast(text, held, wanted)};"
-        return f"{name}[{offset(self.layout, operand, self.used)}] = {self._cast(text, held, wanted)};"
+        return (
+            f"{name}[{offset(self.layout, operand, self.used)}] = {self._cast(text, held, wanted)};"
+        )
 
     def pack_loads(self, values: list[Value]) -> list[str]:
         """Declarations of the packs that the given values read."""
@@ -215,7 +224,9 @@ class Body:
             if operand is not None and self.packed(operand):
                 at = f"{operand.buffer.name} + {offset(self.layout, operand, self.used)}"
                 ctype = CTYPES[operand.buffer.dtype]
-                lines.append(f"const Pack<{ctype}, V> {operand.buffer.name}_pack = load_pack<V>({at});")
+                lines.append(
+                    f"const Pack<{ctype}, V> {operand.buffer.name}_pack = load_pack<V>({at});"
+                )
         return list(dict.fromkeys(lines))
 
     def pack_stores(self, stores: list[tuple[Value, Operand]]) -> tuple[list[str], list[str]]:
@@ -261,9 +272,7 @@ def parameter_list(arguments: list[Argument]) -> str:
         "size": "Index {name}",
         "stride": "Index {name}",
     }
-    return ", ".join(
-        forms[a.kind].format(ctype=CTYPES[a.dtype], name=a.name) for a in arguments
-    )
+    return ", ".join(forms[a.kind].format(ctype=CTYPES[a.dtype], name=a.name) for a in arguments)
 
 
 def headers_of(layout: Layout) -> list[str]:
@@ -285,9 +294,7 @@ def widest_vector(layout: Layout) -> int:
     inner = (layout.cols or layout.rows)[-1] if (layout.cols or layout.rows) else None
     if inner is None or (layout.cols and len(layout.cols) > 1):
         return 1
-    sizes = [
-        BYTES[o.buffer.dtype] for o in layout.operands() if layout.contiguous_along(o, inner)
-    ]
+    sizes = [BYTES[o.buffer.dtype] for o in layout.operands() if layout.contiguous_along(o, inner)]
     whole = all(
         inner not in layout.uses(o) or layout.contiguous_along(o, inner) for o in layout.operands()
     )
@@ -303,7 +310,9 @@ def vector_checks(layout: Layout, body: Body) -> str:
         stored = any(o is operand for _, o in layout.stores)
         name = store_name(operand, many) if stored else operand.buffer.name
         checks.append(f"aligned<V>({name})")
-        for stride in {s for i in layout.uses(operand) for s in layout.stride(operand, i) if "stride" in s}:
+        for stride in {
+            s for i in layout.uses(operand) for s in layout.stride(operand, i) if "stride" in s
+        }:
             checks.append(f"{stride} % V == 0")
     inner = (layout.cols or layout.rows)[-1]
     alone = len(layout.rows) == 1 and not layout.cols
@@ -312,7 +321,9 @@ def vector_checks(layout: Layout, body: Body) -> str:
     return " && ".join(dict.fromkeys(checks))
 
 
-def pointwise(region: Region, name: str, rung: int, parameters: Mapping[str, Any], about: dict[str, Any]) -> Kernel:
+def pointwise(
+    region: Region, name: str, rung: int, parameters: Mapping[str, Any], about: dict[str, Any]
+) -> Kernel:
     """A chain of pointwise operations. Rungs: 1 naive, 2 grid stride, 3 packs of 16 bytes."""
     layout = prepare(region)
     extra = extents(layout)
@@ -356,7 +367,9 @@ def pointwise(region: Region, name: str, rung: int, parameters: Mapping[str, Any
 
 def crossing(layout: Layout) -> Index | None:
     """The index along which some tensor of a pointwise region is contiguous instead of the last."""
-    if len(layout.rows) < 2 or any(not layout.contiguous_along(o, layout.rows[-1]) for _, o in layout.stores):
+    if len(layout.rows) < 2 or any(
+        not layout.contiguous_along(o, layout.rows[-1]) for _, o in layout.stores
+    ):
         return None
     for operand in layout.loads.values():
         for index in layout.rows[:-1]:
@@ -373,7 +386,9 @@ class CrossedBody(Body):
         self.index = index
 
     def crosses(self, operand: Operand) -> bool:
-        return self.layout.contiguous_along(operand, self.index) and self.inner in self.layout.uses(operand)
+        return self.layout.contiguous_along(operand, self.index) and self.inner in self.layout.uses(
+            operand
+        )
 
     def loaded(self, value: Value) -> str:
         operand = self.layout.loads[value]
@@ -383,7 +398,9 @@ class CrossedBody(Body):
         return self._cast(tile, CTYPES[operand.buffer.dtype], CTYPES[register_dtype(value)])
 
 
-def transpose(region: Region, name: str, parameters: Mapping[str, Any], about: dict[str, Any]) -> Kernel:
+def transpose(
+    region: Region, name: str, parameters: Mapping[str, Any], about: dict[str, Any]
+) -> Kernel:
     """A pointwise region with transposed operands, which pass through padded tiles."""
     layout = prepare(region)
     layout.linear = False
@@ -396,9 +413,7 @@ def transpose(region: Region, name: str, parameters: Mapping[str, Any], about: d
     lines = [body.statement(v) for v in layout.values if needs_statement(v)]
     lines += [body.stored(v, o) for v, o in layout.stores]
     crossed = {o.buffer.name: o for o in layout.loads.values() if body.crosses(o)}
-    tiles = [
-        (CTYPES[o.buffer.dtype], n, offset(layout, o, body.used)) for n, o in crossed.items()
-    ]
+    tiles = [(CTYPES[o.buffer.dtype], n, offset(layout, o, body.used)) for n, o in crossed.items()]
     last = layout.rows[-1]
     others = [i for i in layout.rows if i not in (across, last)]
     body.used.update(i.name for i in others)
@@ -454,7 +469,11 @@ def rows(
     cached = rung == "cached"
     taken = {a.name for a in arguments} | RESERVED
     sections = sections_of(layout, program, taken, vector > 1, cached=False, extra=extra)
-    kept = sections_of(layout, program, taken, vector > 1, cached=True, extra=extra) if cached else None
+    kept = (
+        sections_of(layout, program, taken, vector > 1, cached=True, extra=extra)
+        if cached
+        else None
+    )
     checks = vector_checks(layout, Body(layout, set(), True)) if vector > 1 else ""
     arguments = used_arguments(arguments, [*sections.text(), checks])
     context = dict(
@@ -492,8 +511,36 @@ def rows(
 
 
 RESERVED = functions()
-RESERVED |= {"float", "double", "int", "bool", "long", "short", "char", "const", "min", "max", "free"}
-RESERVED |= {"row", "rows", "col", "cols", "lane", "v", "item", "first", "step", "active", "scratch", "chunk", "begin", "end", "state"}
+RESERVED |= {
+    "float",
+    "double",
+    "int",
+    "bool",
+    "long",
+    "short",
+    "char",
+    "const",
+    "min",
+    "max",
+    "free",
+}
+RESERVED |= {
+    "row",
+    "rows",
+    "col",
+    "cols",
+    "lane",
+    "v",
+    "item",
+    "first",
+    "step",
+    "active",
+    "scratch",
+    "chunk",
+    "begin",
+    "end",
+    "state",
+}
 
 
 def reducer_names(program: Program) -> list[str]:
@@ -502,7 +549,9 @@ def reducer_names(program: Program) -> list[str]:
 
 def reducer_helpers(program: Program) -> set[str]:
     kinds = {r.detail[0] for r in program.reduces}
-    return {h for k, h in (("max", "nan_max"), ("min", "nan_min"), ("online", "nan_max")) if k in kinds}
+    return {
+        h for k, h in (("max", "nan_max"), ("min", "nan_min"), ("online", "nan_max")) if k in kinds
+    }
 
 
 def struct_of(reduce: Value) -> str:
@@ -547,20 +596,36 @@ class Sections:
     def text(self) -> list[str]:
         """All statements, in no order that matters."""
         each = [p.before + p.coordinates + p.packs + p.lines + p.written for p in self.passes]
-        return [*self.row_coordinates, *self.after, *self.row_stores, *(line for p in each for line in p)]
+        return [
+            *self.row_coordinates,
+            *self.after,
+            *self.row_stores,
+            *(line for p in each for line in p),
+        ]
 
 
 def sections_of(
-    layout: Layout, program: Program, taken: set[str], vector: bool, cached: bool, extra: dict[str, Any]
+    layout: Layout,
+    program: Program,
+    taken: set[str],
+    vector: bool,
+    cached: bool,
+    extra: dict[str, Any],
 ) -> Sections:
     """The text of a row program, pass by pass. With `cached`, each column tensor is read once."""
-    body = CachedBody(layout, taken, vector, extra) if cached else Body(layout, taken, vector, extra)
+    body = (
+        CachedBody(layout, taken, vector, extra) if cached else Body(layout, taken, vector, extra)
+    )
     outside = program.outside()
     passes: list[Pass] = []
     ready: set[Value] = set()
 
     def before(level: int) -> list[str]:
-        due = [v for v in outside if v not in ready and program.levels[v] <= level and needs_statement(v)]
+        due = [
+            v
+            for v in outside
+            if v not in ready and program.levels[v] <= level and needs_statement(v)
+        ]
         ready.update(due)
         return [body.statement(v) for v in due if v.op != "reduce"]
 
@@ -572,7 +637,9 @@ def sections_of(
         lines = [body.statement(v) for v in inside if needs_statement(v)]
         for reduce, (_, state) in zip(reduces, states):
             given = body.operand_text(reduce.args[0], reduce.compute)
-            where = ", col" + (" + v" if vector else "") if reduce.detail[0].startswith("arg") else ""
+            where = (
+                ", col" + (" + v" if vector else "") if reduce.detail[0].startswith("arg") else ""
+            )
             lines.append(f"{state}.add({given}{where});")
         packs = body.pack_loads(inside)
         totals = []

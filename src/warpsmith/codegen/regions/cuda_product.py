@@ -68,7 +68,14 @@ def side(layout: Layout, value: Value, far: str) -> Side:
         base = " + ".join(terms) or "0"
     buffer = operand.buffer
     return Side(
-        buffer.name, CTYPES[buffer.dtype], f"{buffer.name}[{text}]", coordinates, along, step, base, bool(along)
+        buffer.name,
+        CTYPES[buffer.dtype],
+        f"{buffer.name}[{text}]",
+        coordinates,
+        along,
+        step,
+        base,
+        bool(along),
     )
 
 
@@ -93,9 +100,15 @@ def product(
     factors = set(total.args)
     later = [v for v in layout.values if v.op not in ("contract",) and v not in factors]
     reused = {a for v in later for a in v.args} & factors
-    lines = [body.statement(v) for v in layout.values if (v in later or v in reused) and needs_statement(v)]
+    lines = [
+        body.statement(v)
+        for v in layout.values
+        if (v in later or v in reused) and needs_statement(v)
+    ]
     lines += [body.stored(v, o) for v, o in layout.stores]
-    coordinates = [line for line in _taken_apart(layout, body.used) if not line.startswith("const Index k_")]
+    coordinates = [
+        line for line in _taken_apart(layout, body.used) if not line.startswith("const Index k_")
+    ]
     left, right = side(layout, total.args[0], "row"), side(layout, total.args[1], "col")
     batch = list(dict.fromkeys(
         line for line in (*left.coordinates, *right.coordinates, *coordinates) if line.startswith("const Index batch_")
@@ -104,7 +117,15 @@ def product(
         coordinates = [line for line in coordinates if line not in batch]
         left.coordinates = [line for line in left.coordinates if line not in batch]
         right.coordinates = [line for line in right.coordinates if line not in batch]
-    spoken = [*batch, *lines, *coordinates, left.at, right.at, *left.coordinates, *right.coordinates]
+    spoken = [
+        *batch,
+        *lines,
+        *coordinates,
+        left.at,
+        right.at,
+        *left.coordinates,
+        *right.coordinates,
+    ]
     arguments = used_arguments(arguments, spoken)
     text = render(
         f"product_{rung}.cu.j2",
@@ -122,7 +143,7 @@ def product(
         parameters=parameter_list(arguments),
         names=", ".join(a.name for a in arguments),
         mma="bf16" if layout.loads[total.args[0]].buffer.dtype == "bfloat16" else "f16",
-        **{"p": parameters},
+        p=parameters,
     )
     return Kernel(name, text, tuple(arguments), *shape_of(rung, parameters))
 

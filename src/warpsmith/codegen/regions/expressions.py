@@ -125,7 +125,6 @@ OPS: dict[str, Op] = {
 }
 
 
-
 def functions() -> set[str]:
     """Names of the C++ functions that the table calls, for float and double: no variable's name."""
     words = {w for op in OPS.values() for w in re.findall(r"(\w+)(?:\{f\})?\(", op.cuda)}
@@ -190,9 +189,17 @@ def cuda_literal(value: float | int | bool, dtype: str) -> str:
     value = float(value)
     suffix = "" if dtype == "float64" else "f"
     if math.isnan(value):
-        return "__longlong_as_double(0x7ff8000000000000LL)" if not suffix else "__int_as_float(0x7fc00000)"
+        return (
+            "__longlong_as_double(0x7ff8000000000000LL)"
+            if not suffix
+            else "__int_as_float(0x7fc00000)"
+        )
     if math.isinf(value):
-        text = "__longlong_as_double(0x7ff0000000000000LL)" if not suffix else "__int_as_float(0x7f800000)"
+        text = (
+            "__longlong_as_double(0x7ff0000000000000LL)"
+            if not suffix
+            else "__int_as_float(0x7f800000)"
+        )
         return text if value > 0 else f"-{text}"
     return f"{value!r}{suffix}"
 

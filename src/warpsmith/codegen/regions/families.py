@@ -34,7 +34,9 @@ def _rows(rung: str) -> Make:
 
 
 def _pointwise(rung: int) -> Make:
-    return lambda region, name, parameters, about: cuda.pointwise(region, name, rung, parameters, about)
+    return lambda region, name, parameters, about: cuda.pointwise(
+        region, name, rung, parameters, about
+    )
 
 
 def cuda_ladder(region: Region) -> list[Rung]:
@@ -51,11 +53,17 @@ def _pointwise_ladder(layout: Layout) -> list[Rung]:
     blocks = {"block": (256, 128, 512, 1024)}
     rungs = [
         Rung("naive: one thread an element", _pointwise(1), blocks),
-        Rung("grid stride: a persistent grid walks over the elements", _pointwise(2), blocks | {"max_blocks": (132 * 8, 132 * 16, 132 * 4)}),
+        Rung(
+            "grid stride: a persistent grid walks over the elements",
+            _pointwise(2),
+            blocks | {"max_blocks": (132 * 8, 132 * 16, 132 * 4)},
+        ),
     ]
     if cuda.crossing(layout) is not None:
         tile = {"tile": (32,), "depth": (8, 16, 4)}
-        rungs.append(Rung("transposed operands through padded tiles in shared memory", cuda.transpose, tile))
+        rungs.append(
+            Rung("transposed operands through padded tiles in shared memory", cuda.transpose, tile)
+        )
     if cuda.widest_vector(layout) > 1:
         tuned = blocks | {"unroll": (1, 2, 4), "max_blocks": MOST_BLOCKS}
         rungs.append(Rung("16-byte packs with a scalar tail", _pointwise(3), tuned))
@@ -68,7 +76,9 @@ def _row_ladder(region: Region, layout: Layout) -> list[Rung]:
     splittable = program.phases == 1 and not program.full_stores
     if not layout.coalesced_cols:
         tile = {"block": (256, 512, 1024), "width": (32, 64)}
-        rungs.append(Rung("tile: neighboring rows side by side, several threads a row", _rows("tile"), tile))
+        rungs.append(
+            Rung("tile: neighboring rows side by side, several threads a row", _rows("tile"), tile)
+        )
     else:
         rungs.append(Rung("one warp a row, shuffles", _rows("warp"), {"block": (128, 256, 64)}))
         threads = {"block": (256, 128, 512, 1024)}
@@ -80,15 +90,21 @@ def _row_ladder(region: Region, layout: Layout) -> list[Rung]:
             kept = {"block": (256, 128, 512, 1024), "items": (4, 2, 8, 16)}
             rungs.append(Rung("the row kept in registers, read once", _rows("cached"), kept))
         if online(merged(region)) is not None:
-            rungs.append(Rung("online softmax: maximum and sum in one pass", _rows("online"), threads))
+            rungs.append(
+                Rung("online softmax: maximum and sum in one pass", _rows("online"), threads)
+            )
     if splittable:
         split = {"block": (256, 512, 128), "chunk": (4096, 1024, 16384), "width": (32,)}
-        rungs.append(Rung("two stages: chunks of a row, then a merge in fixed order", _rows("split"), split))
+        rungs.append(
+            Rung("two stages: chunks of a row, then a merge in fixed order", _rows("split"), split)
+        )
     return rungs
 
 
 def _product(rung: str) -> Make:
-    return lambda region, name, parameters, about: cuda_product.product(region, name, rung, parameters, about)
+    return lambda region, name, parameters, about: cuda_product.product(
+        region, name, rung, parameters, about
+    )
 
 
 def _product_ladder(layout: Layout) -> list[Rung]:
@@ -103,7 +119,11 @@ def _product_ladder(layout: Layout) -> list[Rung]:
         "each_rows": (4, 8),
         "each_cols": (4, 8),
     }
-    rungs.append(Rung("several outputs a thread in registers, 16-byte loads", _product("registers"), registers))
+    rungs.append(
+        Rung(
+            "several outputs a thread in registers, 16-byte loads", _product("registers"), registers
+        )
+    )
     if cuda_product.fits_tensor_cores(layout):
         tensor = {
             "tile_rows": (128, 64),
@@ -112,7 +132,9 @@ def _product_ladder(layout: Layout) -> list[Rung]:
             "warps_rows": (2, 1),
             "warps_cols": (2, 4),
         }
-        rungs.append(Rung("tensor cores (mma.sync), float32 accumulation", _product("tensor"), tensor))
+        rungs.append(
+            Rung("tensor cores (mma.sync), float32 accumulation", _product("tensor"), tensor)
+        )
     return rungs
 
 
@@ -144,7 +166,9 @@ def triton_ladder(region: Region) -> list[Rung]:
 
 
 def _triton_row(rung: str) -> Make:
-    return lambda region, name, parameters, about: triton.rows(region, name, rung, parameters, about)
+    return lambda region, name, parameters, about: triton.rows(
+        region, name, rung, parameters, about
+    )
 
 
 def _triton_rows(region: Region, layout: Layout) -> list[Rung]:
@@ -153,10 +177,17 @@ def _triton_rows(region: Region, layout: Layout) -> list[Rung]:
         return [Rung("tiles of neighboring rows, columns in blocks", _triton_row("loop"), tile)]
     looped = {"rows": (1, 2, 4), "block": (1024, 512, 2048, 4096), "num_warps": (4, 8)}
     rungs = [Rung("one row a program, columns in blocks", _triton_row("loop"), looped)]
-    whole = {"rows": (1, 2, 4), "num_warps": (4, 8, 2, 16), "block": (1024,), "widest": (16384, 65536)}
+    whole = {
+        "rows": (1, 2, 4),
+        "num_warps": (4, 8, 2, 16),
+        "block": (1024,),
+        "widest": (16384, 65536),
+    }
     rungs.append(Rung("the whole row in one block, read once", _triton_row("whole"), whole))
     if online(merged(region)) is not None:
-        rungs.append(Rung("online softmax: maximum and sum in one pass", _triton_row("online"), looped))
+        rungs.append(
+            Rung("online softmax: maximum and sum in one pass", _triton_row("online"), looped)
+        )
     return rungs
 
 

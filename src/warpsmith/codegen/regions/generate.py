@@ -13,7 +13,7 @@ from .families import LADDERS, Rung, ladder_text
 from .host import Host, host_code
 from .ir import Region, product
 from .plan import Plan
-
+from .staged import staged
 
 NOUNS = {"pointwise": "elements", "rows": "rows", "contract": "product"}  # in kernels' names
 
@@ -30,6 +30,9 @@ class Family:
     rung: int  # from 1
     title: str
     parameters: Mapping[str, tuple[Any, ...]]
+    staged: bool = (
+        False  # of the plan whose row programs are cut, so that long rows have many blocks
+    )
 
     @property
     def name(self) -> str:
@@ -41,11 +44,19 @@ class Family:
 
 
 def families(plan: Plan, language: str) -> list[Family]:
-    """The ladder of a whole plan: rung k uses rung k of each region, or the region's last."""
+    """The ladder of a whole plan: rung k uses rung k of each region, or the region's last.
+
+    Where a row program has several passes, one more rung works in stages.
+    """
     ladders = [LADDERS[language](r) for r in plan.regions]
-    if not all(ladders):
-        return []
-    return [_family(ladders, language, k) for k in range(max(map(len, ladders)))]
+    found = [_family(ladders, language, k) for k in range(max(map(len, ladders)))]
+    cut = staged(plan) if language == "cuda" else None
+    if cut is None:
+        return found
+    last = [LADDERS[language](r)[-1:] for r in cut.regions]
+    whole = _family(last, language, 0)
+    title = f"in stages, every row on many blocks: {whole.title}"
+    return [*found, Family(language, len(found) + 1, title, whole.parameters, staged=True)]
 
 
 def _family(ladders: list[list[Rung]], language: str, k: int) -> Family:
@@ -63,14 +74,18 @@ def _prefixes(count: int) -> list[str]:
     return [""] if count == 1 else [f"{k}." for k in range(1, count + 1)]
 
 
-def candidate(plan: Plan, task: Task, family: Family, point: Mapping[str, Any], origin: str) -> Candidate:
+def candidate(
+    plan: Plan, task: Task, family: Family, point: Mapping[str, Any], origin: str
+) -> Candidate:
     """The candidate of one rung at one point of its parameters."""
+    if family.staged:
+        plan = staged(plan) or plan
     stem = identifier(task.name)
     several = len(plan.regions) > 1
     kernels = {}
     for k, (region, prefix) in enumerate(zip(plan.regions, _prefixes(len(plan.regions))), 1):
         ladder = LADDERS[family.language](region)
-        place = min(family.rung, len(ladder))
+        place = len(ladder) if family.staged else min(family.rung, len(ladder))
         rung = ladder[place - 1]
         own = {name: point[prefix + name] for name in rung.parameters}
         about = {
@@ -116,7 +131,11 @@ def identifier(name: str) -> str:
 def operations(region: Region) -> str:
     """The operations of a region in words, for its header: 'max, sub, exp, sum, div'."""
     names = [
-        value.detail[0] if value.op == "reduce" else "matmul" if value.op == "contract" else value.op
+        value.detail[0]
+        if value.op == "reduce"
+        else "matmul"
+        if value.op == "contract"
+        else value.op
         for value in region.values()
         if value.op not in ("load", "const", "size", "iota", "welford_mean", "welford_m2")
     ]

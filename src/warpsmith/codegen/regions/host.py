@@ -91,13 +91,21 @@ class Host:
         names = {a.name for a in kernel.arguments if a.kind == "size"}
         space = " * ".join(n for n in ("batches", "rows", "cols") if n in names)
         if language == "cuda":
-            tensors = [f"{b.name if b.base is None else b.base.name}.numel()" for b in dict.fromkeys(loads)]
-            self.lines.append(f"bits = 32 if max({', '.join([space, *tensors])}) < 2**30 else 64" if tensors else f"bits = 32 if {space} < 2**30 else 64")
+            tensors = [
+                f"{b.name if b.base is None else b.base.name}.numel()" for b in dict.fromkeys(loads)
+            ]
+            self.lines.append(
+                f"bits = 32 if max({', '.join([space, *tensors])}) < 2**30 else 64"
+                if tensors
+                else f"bits = 32 if {space} < 2**30 else 64"
+            )
         arguments = [self.argument(a) for a in kernel.arguments]
         guard = space if region.kind == "contract" else "rows"
         self.lines.append(f"if {guard} > 0:")
         if kernel.scratch:
-            self.lines.append(f"    scratch = torch.empty({kernel.scratch}, dtype=torch.uint8, device={self.device})")
+            self.lines.append(
+                f"    scratch = torch.empty({kernel.scratch}, dtype=torch.uint8, device={self.device})"
+            )
             arguments.append("scratch")
         current: Kernel | None = kernel
         while current is not None:
@@ -144,7 +152,11 @@ class Host:
     def result(self) -> str:
         self.need([o for o in self.plan.outputs if isinstance(o, Buffer)])
         names = [o.name if isinstance(o, Buffer) else repr(o) for o in self.plan.outputs]
-        return names[0] if self.plan.captured.single else f"({', '.join(names)}{',' if len(names) == 1 else ''})"
+        return (
+            names[0]
+            if self.plan.captured.single
+            else f"({', '.join(names)}{',' if len(names) == 1 else ''})"
+        )
 
 
 def host_code(plan: Plan, kernels: dict[Region, Kernel], language: str, about: str) -> str:
@@ -164,7 +176,9 @@ def host_code(plan: Plan, kernels: dict[Region, Kernel], language: str, about: s
         language=language,
         kernels=chained,
         texts=[k.text for k in kernels.values()],
-        file_of={k.name: f"{kernel.name}.cu" for kernel in kernels.values() for k in _chain(kernel)},
+        file_of={
+            k.name: f"{kernel.name}.cu" for kernel in kernels.values() for k in _chain(kernel)
+        },
         libdevice=any("libdevice." in k.text for k in kernels.values()),
         blocks=any("blocks(" in k.grid for k in chained),
         taking=host.taking,

@@ -111,7 +111,9 @@ class Lowering:
         if region is not None and not set(over) <= region.rows | region.columns:
             value, region = self.demote(value), None
         compute = compute_dtype(value.dtype)
-        copy = self.make("cast", (value,), dtype=value.dtype, over=over, compute=compute, name=value.name)
+        copy = self.make(
+            "cast", (value,), dtype=value.dtype, over=over, compute=compute, name=value.name
+        )
         copy.region = region
         return copy
 
@@ -126,7 +128,14 @@ class Lowering:
         base = self.store(ref)
         if ref.value.op != "load" and not same_dims(base.dims, ref.dims):
             base = self.store(Ref(self.copied(ref.value, flat(ref.dims)), ref.dims))
-        view = Buffer(self.name(f"{base.name}_part"), shape, base.dtype, view=f"{base.name}{index}", base=base, strided=True)
+        view = Buffer(
+            self.name(f"{base.name}_part"),
+            shape,
+            base.dtype,
+            view=f"{base.name}{index}",
+            base=base,
+            strided=True,
+        )
         return self.load(view)
 
     def region_of(self, value: Value) -> Region:
@@ -162,7 +171,11 @@ class Lowering:
             buffer = self.store(Ref(value, dims))
             held = buffer.dims or dims
             result = self.make(
-                "load", dtype=buffer.dtype, detail=(buffer, held), over=dims_axes(held), name=buffer.name
+                "load",
+                dtype=buffer.dtype,
+                detail=(buffer, held),
+                over=dims_axes(held),
+                name=buffer.name,
             )
         else:
             arguments = tuple(self.demote(a) for a in value.args)
@@ -196,7 +209,13 @@ class Lowering:
         values = self.same_region([r.value for r in refs], flat(dims))
         over = flat(dims)
         value = self.make(
-            op, tuple(values), dtype=dtype, over=over, compute=compute, node=node, name=node_name(node)
+            op,
+            tuple(values),
+            dtype=dtype,
+            over=over,
+            compute=compute,
+            node=node,
+            name=node_name(node),
         )
         value.region = next((v.region for v in values if v.region is not None), None)
         return Ref(value, dims)
@@ -331,14 +350,7 @@ class Lowering:
 
 # words that generated code uses itself
 RESERVED = functions() | set(keyword.kwlist) | set(
-    """inputs state run torch ws triton tl libdevice blocks bits out scratch kernel
-    row rows col cols k depth batch batches lane thread threads v V item first step active chunk begin
-    end total totals tile tiles warp group pair twice left right start mask row_mask col_mask pid across
-    down outer height element packs packed pack piece from inside value corner splits free
-    auto bool char const double float int long short signed unsigned struct template this typename void
-    volatile register union enum class delete new operator private public protected static switch
-    case default do goto namespace using virtual friend inline extern typedef sizeof max min sum
-    half half2 div pow""".split()
+    ["inputs", "state", "run", "torch", "ws", "triton", "tl", "libdevice", "blocks", "bits", "out", "scratch", "kernel", "row", "rows", "col", "cols", "k", "depth", "batch", "batches", "lane", "thread", "threads", "v", "V", "item", "first", "step", "active", "chunk", "begin", "end", "total", "totals", "tile", "tiles", "warp", "group", "pair", "twice", "left", "right", "start", "mask", "row_mask", "col_mask", "pid", "across", "down", "outer", "height", "element", "packs", "packed", "pack", "piece", "from", "inside", "value", "corner", "splits", "free", "auto", "bool", "char", "const", "double", "float", "int", "long", "short", "signed", "unsigned", "struct", "template", "this", "typename", "void", "volatile", "register", "union", "enum", "class", "delete", "new", "operator", "private", "public", "protected", "static", "switch", "case", "default", "do", "goto", "namespace", "using", "virtual", "friend", "inline", "extern", "typedef", "sizeof", "max", "min", "sum", "half", "half2", "div", "pow"]
 )  # fmt: skip
 
 
@@ -393,4 +405,3 @@ def dtype_of(node: Any) -> str:
     if name not in CTYPES:
         raise Unmatched(node, f"dtype {name}")
     return name
-

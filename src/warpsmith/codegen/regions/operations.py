@@ -81,7 +81,18 @@ SAME = {
     f"{name}.{kind}": name for name in ("eq", "ne", "lt", "le", "gt", "ge") for kind in ("Tensor", "Scalar")
 }  # fmt: skip
 
-RANDOM = ("dropout", "bernoulli", "rand", "randn", "randint", "normal", "uniform", "exponential", "multinomial", "randperm")
+RANDOM = (
+    "dropout",
+    "bernoulli",
+    "rand",
+    "randn",
+    "randint",
+    "normal",
+    "uniform",
+    "exponential",
+    "multinomial",
+    "randperm",
+)
 HANDLERS: dict[str, Handler] = {}
 
 
@@ -130,7 +141,11 @@ def _placeholder(state: Lowering, node: Any) -> Any:
         raise Unmatched(node, "a constant tensor")
     source = state.captured.sources[node.name]
     scalar = node.name in state.captured.scalars
-    name = node.name if source.startswith("inputs") else node.name.removeprefix("p_").removeprefix("b_")
+    name = (
+        node.name
+        if source.startswith("inputs")
+        else node.name.removeprefix("p_").removeprefix("b_")
+    )
     buffer = Buffer(state.name(name), shape_of(node), dtype_of(node), source=source, scalar=scalar)
     return state.load(buffer)
 
@@ -254,7 +269,9 @@ def _div_mode(state: Lowering, node: Any, a: tuple[Any, ...], k: dict[str, Any])
 
 @implements("gelu.default")
 def _gelu(state: Lowering, node: Any, a: tuple[Any, ...], k: dict[str, Any]) -> Ref:
-    return _pointwise(state, "gelu_tanh" if k.get("approximate") == "tanh" else "gelu", [a[0]], node)
+    return _pointwise(
+        state, "gelu_tanh" if k.get("approximate") == "tanh" else "gelu", [a[0]], node
+    )
 
 
 @implements("clamp.default", "clamp.Tensor", "clamp_min.default", "clamp_max.default")
@@ -272,22 +289,43 @@ def _clamp(state: Lowering, node: Any, a: tuple[Any, ...], k: dict[str, Any]) ->
 
 @implements("bitwise_not.default")
 def _not(state: Lowering, node: Any, a: tuple[Any, ...], k: dict[str, Any]) -> Ref:
-    return _pointwise(state, "logical_not" if dtype_of(node) == "bool" else "bitwise_not", [a[0]], node)
+    return _pointwise(
+        state, "logical_not" if dtype_of(node) == "bool" else "bitwise_not", [a[0]], node
+    )
 
 
-@implements("_to_copy.default", "to.dtype", "convert_element_type.default", "prims.convert_element_type.default")
+@implements(
+    "_to_copy.default",
+    "to.dtype",
+    "convert_element_type.default",
+    "prims.convert_element_type.default",
+)
 def _cast(state: Lowering, node: Any, a: tuple[Any, ...], k: dict[str, Any]) -> Ref:
     if a[0].value.dtype == dtype_of(node):
         return a[0]
     return _pointwise(state, "cast", [a[0]], node)
 
 
-@implements("clone.default", "alias.default", "detach.default", "contiguous.default", "lift_fresh_copy.default")
+@implements(
+    "clone.default",
+    "alias.default",
+    "detach.default",
+    "contiguous.default",
+    "lift_fresh_copy.default",
+)
 def _same(state: Lowering, node: Any, a: tuple[Any, ...], k: dict[str, Any]) -> Ref:
     return a[0]
 
 
-@implements("full.default", "full_like.default", "scalar_tensor.default", "zeros_like.default", "ones_like.default", "zeros.default", "ones.default")
+@implements(
+    "full.default",
+    "full_like.default",
+    "scalar_tensor.default",
+    "zeros_like.default",
+    "ones_like.default",
+    "zeros.default",
+    "ones.default",
+)
 def _full(state: Lowering, node: Any, a: tuple[Any, ...], k: dict[str, Any]) -> Ref:
     name = str(node.target)
     number = 0 if "zeros" in name else 1 if "ones" in name else a[0] if "scalar" in name else a[1]
@@ -297,7 +335,11 @@ def _full(state: Lowering, node: Any, a: tuple[Any, ...], k: dict[str, Any]) -> 
 
 @implements("arange.start_step", "prims.iota.default")
 def _arange(state: Lowering, node: Any, a: tuple[Any, ...], k: dict[str, Any]) -> Ref:
-    start, step = (a[0], a[2] if len(a) > 2 else 1) if "arange" in str(node.target) else (k["start"], k["step"])
+    start, step = (
+        (a[0], a[2] if len(a) > 2 else 1)
+        if "arange" in str(node.target)
+        else (k["start"], k["step"])
+    )
     axis = Axis(shape_of(node)[0])
     counted: Any = Ref(state.make("iota", dtype="int64", detail=(axis,), over=(axis,)), ((axis,),))
     if step != 1:
@@ -351,8 +393,14 @@ def _unsqueeze(state: Lowering, node: Any, a: tuple[Any, ...], k: dict[str, Any]
 @implements("squeeze.dims", "squeeze.dim", "squeeze.default")
 def _squeeze(state: Lowering, node: Any, a: tuple[Any, ...], k: dict[str, Any]) -> Ref:
     rank = len(a[0].dims)
-    chosen = range(rank) if len(a) < 2 else [d % rank for d in (a[1] if isinstance(a[1], list) else [a[1]])]
-    return Ref(a[0].value, tuple(g for d, g in enumerate(a[0].dims) if d not in chosen or leaves(g)))
+    chosen = (
+        range(rank)
+        if len(a) < 2
+        else [d % rank for d in (a[1] if isinstance(a[1], list) else [a[1]])]
+    )
+    return Ref(
+        a[0].value, tuple(g for d, g in enumerate(a[0].dims) if d not in chosen or leaves(g))
+    )
 
 
 @implements("expand.default")
@@ -401,20 +449,48 @@ def _dims(a: tuple[Any, ...], place: int, rank: int) -> list[int]:
     return [d % max(rank, 1) for d in (given if isinstance(given, list) else [given])]
 
 
-def _reduce(state: Lowering, node: Any, kind: str, ref: Ref, dims: list[int], keep: bool, dtype: str = "") -> Ref:
+def _reduce(
+    state: Lowering, node: Any, kind: str, ref: Ref, dims: list[int], keep: bool, dtype: str = ""
+) -> Ref:
     dtype = dtype or dtype_of(node)
     by_value = kind in ("max", "min", "argmax", "argmin", "welford")
-    compute = "bool" if kind in ("any", "all") else compute_dtype(ref.value.dtype if by_value else dtype)
+    compute = (
+        "bool" if kind in ("any", "all") else compute_dtype(ref.value.dtype if by_value else dtype)
+    )
     return state.reduce(kind, ref, dims, keep, dtype, compute, node)
 
 
-@implements("sum.dim_IntList", "sum.default", "prod.dim_int", "prod.default", "amax.default", "amin.default", "any.dim", "any.dims", "any.default", "all.dim", "all.default", "argmax.default", "argmin.default", "max.default", "min.default")
+@implements(
+    "sum.dim_IntList",
+    "sum.default",
+    "prod.dim_int",
+    "prod.default",
+    "amax.default",
+    "amin.default",
+    "any.dim",
+    "any.dims",
+    "any.default",
+    "all.dim",
+    "all.default",
+    "argmax.default",
+    "argmin.default",
+    "max.default",
+    "min.default",
+)
 def _plain(state: Lowering, node: Any, a: tuple[Any, ...], k: dict[str, Any]) -> Ref:
-    kind = str(node.target).removeprefix("aten.").split(".")[0].replace("amax", "max").replace("amin", "min")
+    kind = (
+        str(node.target)
+        .removeprefix("aten.")
+        .split(".")[0]
+        .replace("amax", "max")
+        .replace("amin", "min")
+    )
     dims = _dims(a, 1, len(a[0].dims))
     keep = len(a) > 2 and bool(a[2])
     if not _reduces(a[0], dims) and kind in ("sum", "prod", "max", "min"):
-        cast = a[0] if a[0].value.dtype == dtype_of(node) else _pointwise(state, "cast", [a[0]], node)
+        cast = (
+            a[0] if a[0].value.dtype == dtype_of(node) else _pointwise(state, "cast", [a[0]], node)
+        )
         return _without(cast, dims, keep)
     return _reduce(state, node, kind, a[0], dims, keep)
 
@@ -441,7 +517,9 @@ def _mean(state: Lowering, node: Any, a: tuple[Any, ...], k: dict[str, Any]) -> 
     return _pointwise(state, "div", [total, _count(a[0], dims)], node)
 
 
-def _plain_sum(state: Lowering, node: Any, ref: Ref, dims: list[int], keep: bool, kind: str = "sum") -> Ref:
+def _plain_sum(
+    state: Lowering, node: Any, ref: Ref, dims: list[int], keep: bool, kind: str = "sum"
+) -> Ref:
     return _reduce(state, node, kind, ref, dims, keep, compute_dtype(dtype_of(node)))
 
 
@@ -451,13 +529,17 @@ def _max_dim(state: Lowering, node: Any, a: tuple[Any, ...], k: dict[str, Any]) 
     keep = len(a) > 2 and bool(a[2])
     if not _reduces(a[0], [a[1] % max(len(a[0].dims), 1)]):
         zeros = Ref(state.make("const", dtype="int64", detail=0), a[0].dims)
-        return _without(a[0], [a[1] % len(a[0].dims)], keep), _without(zeros, [a[1] % len(a[0].dims)], keep)
+        return _without(a[0], [a[1] % len(a[0].dims)], keep), _without(
+            zeros, [a[1] % len(a[0].dims)], keep
+        )
     best = _reduce(state, node, kind, a[0], [a[1]], keep, a[0].value.dtype)
     place = _reduce(state, node, f"arg{kind}", a[0], [a[1]], keep, "int64")
     return best, place
 
 
-def _welford(state: Lowering, node: Any, ref: Ref, dims: list[int], keep: bool, correction: float, dtype: str) -> tuple[Ref, Ref]:
+def _welford(
+    state: Lowering, node: Any, ref: Ref, dims: list[int], keep: bool, correction: float, dtype: str
+) -> tuple[Ref, Ref]:
     """(variance, mean), by one pass that keeps mean and sum of squared deviations."""
     compute = compute_dtype(dtype)
     if compute == "float64":
@@ -468,8 +550,12 @@ def _welford(state: Lowering, node: Any, ref: Ref, dims: list[int], keep: bool, 
     count: Any = _ref(state, _count(ref, dims), compute)
     if correction:
         # torch divides by max(0, n - correction)
-        count = state.pointwise("sub", [count, state.constant(correction, compute)], compute, compute, node)
-        count = state.pointwise("maximum", [count, state.constant(0, compute)], compute, compute, node)
+        count = state.pointwise(
+            "sub", [count, state.constant(correction, compute)], compute, compute, node
+        )
+        count = state.pointwise(
+            "maximum", [count, state.constant(0, compute)], compute, compute, node
+        )
     return state.pointwise("div", [m2, count], dtype, compute, node), mean
 
 
@@ -481,14 +567,18 @@ def _correction(a: tuple[Any, ...], k: dict[str, Any]) -> float:
 @implements("var.correction")
 def _var(state: Lowering, node: Any, a: tuple[Any, ...], k: dict[str, Any]) -> Ref:
     dims = _dims(a, 1, len(a[0].dims))
-    return _welford(state, node, a[0], dims, bool(k.get("keepdim", False)), _correction(a, k), dtype_of(node))[0]
+    return _welford(
+        state, node, a[0], dims, bool(k.get("keepdim", False)), _correction(a, k), dtype_of(node)
+    )[0]
 
 
 @implements("var_mean.correction")
 def _var_mean(state: Lowering, node: Any, a: tuple[Any, ...], k: dict[str, Any]) -> tuple[Ref, Ref]:
     dims = _dims(a, 1, len(a[0].dims))
     dtype = str(node.meta["val"][0].dtype).removeprefix("torch.")
-    return _welford(state, node, a[0], dims, bool(k.get("keepdim", False)), _correction(a, k), dtype)
+    return _welford(
+        state, node, a[0], dims, bool(k.get("keepdim", False)), _correction(a, k), dtype
+    )
 
 
 @implements("linalg_vector_norm.default")
@@ -508,7 +598,9 @@ def _norm(state: Lowering, node: Any, a: tuple[Any, ...], k: dict[str, Any]) -> 
     if order == 0:
         raise Unmatched(node, "a norm of order 0")
     power = state.constant(order, compute)
-    total = _plain_sum(state, node, state.pointwise("pow", [size, power], compute, compute, node), dims, keep)
+    total = _plain_sum(
+        state, node, state.pointwise("pow", [size, power], compute, compute, node), dims, keep
+    )
     return _pointwise(state, "pow", [total, 1.0 / order], node)
 
 
@@ -527,7 +619,9 @@ def _gather(state: Lowering, node: Any, a: tuple[Any, ...], k: dict[str, Any]) -
     )
     here = state.pointwise("eq", [counter, index], "bool", "int64", node)
     compute = compute_dtype(source.value.dtype)
-    chosen = state.pointwise("where", [here, source, state.constant(0, compute)], compute, compute, node)
+    chosen = state.pointwise(
+        "where", [here, source, state.constant(0, compute)], compute, compute, node
+    )
     return _plain_sum(state, node, chosen, [dim], True)
 
 

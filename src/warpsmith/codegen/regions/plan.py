@@ -75,7 +75,9 @@ def sentence(node: object, why: str) -> str:
     """'aten.convolution.default is not matched (model.py:12: x = self.conv(x))'."""
     place = line_of(node)
     reason = f" ({why})" if why else ""
-    return f"{getattr(node, 'target', node)} is not matched{reason}" + (f", at {place}" if place else "")
+    return f"{getattr(node, 'target', node)} is not matched{reason}" + (
+        f", at {place}" if place else ""
+    )
 
 
 def reads(step: Region | TorchCall) -> Iterator[Buffer]:
@@ -119,7 +121,10 @@ def _needed(lowering: Lowering, outputs: list[Buffer | float]) -> list[Region | 
 
 
 def _inputs(
-    steps: list[Region | TorchCall], outputs: list[Buffer | float], captured: Captured, lowering: Lowering
+    steps: list[Region | TorchCall],
+    outputs: list[Buffer | float],
+    captured: Captured,
+    lowering: Lowering,
 ) -> tuple[Buffer, ...]:
     """Inputs and parameters that are read, and inputs whose shapes give sizes, in the task's order."""
     used = {b for s in steps for b in reads(s) if b.source}

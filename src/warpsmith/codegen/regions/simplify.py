@@ -18,7 +18,14 @@ def merged(region: Region) -> Region:
         if value.op == "cast" and _same_register(value, arguments[0]):
             renewed[value] = arguments[0]
             continue
-        key = (value.op, tuple(map(id, arguments)), _key(value), value.dtype, value.compute, value.axes)
+        key = (
+            value.op,
+            tuple(map(id, arguments)),
+            _key(value),
+            value.dtype,
+            value.compute,
+            value.axes,
+        )
         if key not in seen:
             seen[key] = dataclasses.replace(value, args=arguments)
         renewed[value] = seen[key]

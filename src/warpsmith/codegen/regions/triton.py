@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from .cuda import Kernel, RESERVED, grid_text, prepare, render, used_arguments
+from .cuda import RESERVED, Kernel, grid_text, prepare, render, used_arguments
 from .cuda_product import product_of
 from .expressions import COMPARISONS, OPS, TRITON_TYPES, is_float, triton_literal
 from .ir import Region, Value
@@ -25,14 +25,45 @@ from .writer import (
     store_name,
 )
 
-TAKEN = RESERVED | {"tl", "triton", "libdevice", "mask", "row_mask", "col_mask", "BLOCK", "ROWS", "start", "pid"}
-TAKEN |= {"torch", "ws", "blocks", "run", "inputs", "state", "range", "DEPTH", "total", "k", "batch", "left", "right"}
+TAKEN = RESERVED | {
+    "tl",
+    "triton",
+    "libdevice",
+    "mask",
+    "row_mask",
+    "col_mask",
+    "BLOCK",
+    "ROWS",
+    "start",
+    "pid",
+}
+TAKEN |= {
+    "torch",
+    "ws",
+    "blocks",
+    "run",
+    "inputs",
+    "state",
+    "range",
+    "DEPTH",
+    "total",
+    "k",
+    "batch",
+    "left",
+    "right",
+}
 
 
 class Body:
     """Statements of one Triton kernel. mask_of: which mask guards a tensor, by the spaces it uses."""
 
-    def __init__(self, layout: Layout, taken: set[str], extra: dict[str, Any], masks: Mapping[frozenset[str], str]):
+    def __init__(
+        self,
+        layout: Layout,
+        taken: set[str],
+        extra: dict[str, Any],
+        masks: Mapping[frozenset[str], str],
+    ):
         self.layout, self.extra, self.masks = layout, extra, masks
         self.names = Names(taken)
         self.used: set[str] = set()
@@ -71,7 +102,11 @@ class Body:
 
     def _wanted(self, value: Value, place: int) -> str:
         boolean = value.op == "where" and place == 0
-        return "bool" if boolean or value.op in ("logical_and", "logical_or", "logical_xor") else value.compute
+        return (
+            "bool"
+            if boolean or value.op in ("logical_and", "logical_or", "logical_xor")
+            else value.compute
+        )
 
     def statement(self, value: Value) -> str:
         if value.op == "load":
@@ -88,11 +123,19 @@ class Body:
             return f"{operand.buffer.name}.to({TRITON_TYPES[wanted]})"
         at = offset(self.layout, operand, self.used)
         mask = self.mask(operand)
-        text = f"tl.load({operand.buffer.name} + {at}{mask})" if at != "0" else f"tl.load({operand.buffer.name})"
+        text = (
+            f"tl.load({operand.buffer.name} + {at}{mask})"
+            if at != "0"
+            else f"tl.load({operand.buffer.name})"
+        )
         return text if held == wanted else f"{text}.to({TRITON_TYPES[wanted]})"
 
     def mask(self, operand: Operand, store: bool = False) -> str:
-        spaces = {s.name for s in self.layout.spaces if any(i in s.indices for i in self.layout.uses(operand))}
+        spaces = {
+            s.name
+            for s in self.layout.spaces
+            if any(i in s.indices for i in self.layout.uses(operand))
+        }
         mask = self.masks.get(frozenset(spaces), "")
         return f", mask={mask}" + ("" if store else ", other=0") if mask else ""
 
@@ -124,16 +167,16 @@ def parameter_names(arguments: list[Argument]) -> str:
     return ", ".join(a.name for a in arguments)
 
 
-def pointwise(region: Region, name: str, parameters: Mapping[str, Any], about: dict[str, Any]) -> Kernel:
+def pointwise(
+    region: Region, name: str, parameters: Mapping[str, Any], about: dict[str, Any]
+) -> Kernel:
     """A chain of pointwise operations over one block of elements."""
     layout = prepare(region)
     extra = extents(layout)
     arguments = arguments_of(layout, extra)
     body = Body(layout, {a.name for a in arguments} | TAKEN, extra, {frozenset({"row"}): "mask"})
     lines = [body.statement(v) for v in layout.values if needs_statement(v)]
-    lines += [
-        body.stored(v, o).replace("mask=row_mask", "mask=mask") for v, o in layout.stores
-    ]
+    lines += [body.stored(v, o).replace("mask=row_mask", "mask=mask") for v, o in layout.stores]
     coordinates = unravel(layout.rows, "row", body.used)
     arguments = used_arguments(arguments, [*lines, *coordinates])
     text = render(
@@ -144,7 +187,14 @@ def pointwise(region: Region, name: str, parameters: Mapping[str, Any], about: d
         lines=[*coordinates, *lines],
     )
     options = {"BLOCK": parameters["block"], "num_warps": parameters["num_warps"]}
-    return Kernel(name, text, tuple(arguments), f"(blocks(rows, {parameters['block']}),)", "", parameters=options)
+    return Kernel(
+        name,
+        text,
+        tuple(arguments),
+        f"(blocks(rows, {parameters['block']}),)",
+        "",
+        parameters=options,
+    )
 
 
 # how a reduction's state starts and takes one value `v` of a block under a mask; see the templates
@@ -215,7 +265,9 @@ def bounds(dtype: str) -> dict[str, str]:
     return {"least": f"-{hex(2 ** (bits - 1))}", "greatest": hex(2 ** (bits - 1) - 1)}
 
 
-def rows(region: Region, name: str, rung: str, parameters: Mapping[str, Any], about: dict[str, Any]) -> Kernel:
+def rows(
+    region: Region, name: str, rung: str, parameters: Mapping[str, Any], about: dict[str, Any]
+) -> Kernel:
     """A row program. rung: "loop" (columns in blocks), "online", or "whole" (a row in one block,
     kept in registers, with the loop behind it for rows that are too long)."""
     layout = prepare(region, one_pass=rung == "online")
@@ -224,7 +276,9 @@ def rows(region: Region, name: str, rung: str, parameters: Mapping[str, Any], ab
     program = Program(layout)
     loop = _row_passes(layout, program, arguments, extra, keep=False)
     whole = _row_passes(layout, program, arguments, extra, keep=True) if rung == "whole" else None
-    arguments = used_arguments(arguments, [line for p in loop["passes"] for line in p.all()] + loop["text"])
+    arguments = used_arguments(
+        arguments, [line for p in loop["passes"] for line in p.all()] + loop["text"]
+    )
     text = render(
         "rows_triton.py.j2",
         name=name,
@@ -234,14 +288,18 @@ def rows(region: Region, name: str, rung: str, parameters: Mapping[str, Any], ab
         loop=loop,
         whole=whole,
     )
-    options = {"ROWS": parameters["rows"], "BLOCK": parameters["block"], "num_warps": parameters["num_warps"]}
+    options = {
+        "ROWS": parameters["rows"],
+        "BLOCK": parameters["block"],
+        "num_warps": parameters["num_warps"],
+    }
     grid = f"({grid_text('rows', parameters['rows'], {})},)"
     if rung != "whole":
         return Kernel(name, text, tuple(arguments), grid, "", parameters=options)
     widest = parameters["widest"]
-    options["BLOCK"] = f"BLOCK"
+    options["BLOCK"] = "BLOCK"
     setup = (
-        f"BLOCK = max(16, 1 << (cols - 1).bit_length())  # the whole row, if that is not too much",
+        "BLOCK = max(16, 1 << (cols - 1).bit_length())  # the whole row, if that is not too much",
         f"kernel = {name} if BLOCK <= {widest} else {name}_long",
         f"BLOCK = min(BLOCK, {widest})",
     )
@@ -251,7 +309,14 @@ def rows(region: Region, name: str, rung: str, parameters: Mapping[str, Any], ab
 class Pass:
     """One pass over the columns; lists of statements."""
 
-    def __init__(self, before: list[str], starts: list[str], coordinates: list[str], lines: list[str], after: list[str]):
+    def __init__(
+        self,
+        before: list[str],
+        starts: list[str],
+        coordinates: list[str],
+        lines: list[str],
+        after: list[str],
+    ):
         self.before, self.starts, self.coordinates = before, starts, coordinates
         self.lines, self.after = lines, after
 
@@ -263,19 +328,29 @@ def _row_passes(
     layout: Layout, program: Program, arguments: list[Argument], extra: dict[str, Any], keep: bool
 ) -> dict[str, Any]:
     """The passes of a row program. keep: the row is one block, so what is known stays known."""
-    masks = {frozenset({"row", "col"}): "mask", frozenset({"col"}): "col_mask", frozenset({"row"}): "row_mask"}
+    masks = {
+        frozenset({"row", "col"}): "mask",
+        frozenset({"col"}): "col_mask",
+        frozenset({"row"}): "row_mask",
+    }
     body = Body(layout, {a.name for a in arguments} | TAKEN, extra, masks)
     outside = program.outside()
     ready: set[Value] = set()
     passes: list[Pass] = []
 
     def before(level: int) -> list[str]:
-        due = [v for v in outside if v not in ready and program.levels[v] <= level and needs_statement(v)]
+        due = [
+            v
+            for v in outside
+            if v not in ready and program.levels[v] <= level and needs_statement(v)
+        ]
         ready.update(due)
         return [body.statement(v) for v in due if v.op != "reduce"]
 
     def inside(roots: list[Value]) -> list[str]:
-        wanted = [v for v in program.inside(roots) if needs_statement(v) and not (keep and v in ready)]
+        wanted = [
+            v for v in program.inside(roots) if needs_statement(v) and not (keep and v in ready)
+        ]
         if keep:
             ready.update(wanted)
         return [body.statement(v) for v in wanted]
@@ -291,8 +366,16 @@ def _row_passes(
             limits = bounds(reduce.compute)
             given = body.operand_text(reduce.args[0], reduce.compute)
             for part, start in STATES[kind]:
-                dtype = "tl.int64" if part == "index" else "tl.int32" if kind in ("any", "all") else TRITON_TYPES[reduce.compute]
-                starts.append(f"{state}_{part} = tl.full([ROWS, BLOCK], {start.format(**limits)}, {dtype})")
+                dtype = (
+                    "tl.int64"
+                    if part == "index"
+                    else "tl.int32"
+                    if kind in ("any", "all")
+                    else TRITON_TYPES[reduce.compute]
+                )
+                starts.append(
+                    f"{state}_{part} = tl.full([ROWS, BLOCK], {start.format(**limits)}, {dtype})"
+                )
             lines += [u.format(s=state, v=given, **limits) for u in UPDATES[kind]]
             after += _merged(state, reduce)
             ready.add(reduce)
@@ -325,7 +408,11 @@ def _merged(state: str, reduce: Value) -> list[str]:
     if kind in ("any", "all"):
         return [*lines, f"{state} = {result} != 0"]
     wanted = TRITON_TYPES[register_dtype(reduce)]
-    cast = "" if kind.startswith("arg") or reduce.compute == register_dtype(reduce) else f".to({wanted})"
+    cast = (
+        ""
+        if kind.startswith("arg") or reduce.compute == register_dtype(reduce)
+        else f".to({wanted})"
+    )
     return [*lines, f"{state} = {result}{cast}"]
 
 
@@ -335,13 +422,19 @@ def _merges(program: Program) -> list[str]:
     return sorted(names | {n for name in names for n in NEEDED.get(name, ())})
 
 
-def product(region: Region, name: str, parameters: Mapping[str, Any], about: dict[str, Any]) -> Kernel:
+def product(
+    region: Region, name: str, parameters: Mapping[str, Any], about: dict[str, Any]
+) -> Kernel:
     """A matrix product by `tl.dot` in full precision, with its epilogue."""
     layout = prepare(region)
     extra = extents(layout)
     arguments = arguments_of(layout, extra)
     total = product_of(layout)
-    masks = {frozenset({"row", "col"}): "mask", frozenset({"row"}): "row < rows", frozenset({"col"}): "col < cols"}
+    masks = {
+        frozenset({"row", "col"}): "mask",
+        frozenset({"row"}): "row < rows",
+        frozenset({"col"}): "col < cols",
+    }
     masks |= {k | {"batch"}: v for k, v in masks.items()}
     body = Body(layout, {a.name for a in arguments} | TAKEN, extra, masks)
     body.names.given[total] = "total"
@@ -372,7 +465,13 @@ def product(region: Region, name: str, parameters: Mapping[str, Any], about: dic
         lines=lines,
     )
     p = parameters
-    options = {"ROWS": p["rows"], "COLS": p["cols"], "DEPTH": p["depth"], "num_warps": p["num_warps"], "num_stages": p["num_stages"]}
+    options = {
+        "ROWS": p["rows"],
+        "COLS": p["cols"],
+        "DEPTH": p["depth"],
+        "num_warps": p["num_warps"],
+        "num_stages": p["num_stages"],
+    }
     grid = f"(batches * blocks(rows, {p['rows']}) * blocks(cols, {p['cols']}),)"
     return Kernel(name, text, tuple(arguments), grid, "", parameters=options)
 
