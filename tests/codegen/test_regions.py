@@ -100,9 +100,9 @@ def test_agrees_with_torch(name, language, first, tasks, template, tmp_path):
 def test_a_misaligned_tensor_takes_the_scalar_path(name, tasks, template, tmp_path):
     row, task = by_name(name), tasks[name]
     model = row.reference()
-    family = [f for f in template.families(task) if f.language == "cuda" and "16-byte" in f.title][
-        0
-    ]
+    family = next(
+        f for f in template.families(task) if f.language == "cuda" and "16-byte" in f.title
+    )
     module = load(template.build(task, family, family.default), tmp_path)
     shifted = []
     for tensor in row.inputs():

@@ -99,7 +99,7 @@ def tracing_sizes(task: Task) -> dict[str, int]:
 
     sizes = {}
     try:
-        defaults = inspect.signature(task.get_inputs).parameters
+        defaults = dict(inspect.signature(task.get_inputs).parameters)
     except (TypeError, ValueError):
         defaults = {}
     for name, limits in task.ranges.items():
@@ -228,7 +228,7 @@ def _read(program: Any, count: int, scalars: list[int]) -> Captured:
             sources[spec.arg.name] = places[index]
             if places[index] in {f"inputs[{i}]" for i in scalars}:
                 numbers.append(spec.arg.name)
-    sizes = {}
+    sizes: dict[str, str] = {}
     for name, source in sources.items():
         value = nodes[name].meta.get("val")
         if isinstance(value, torch.Tensor):

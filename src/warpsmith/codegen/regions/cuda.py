@@ -76,7 +76,7 @@ def render(template: str, **context: Any) -> str:
     """A template's text, without runs of blank lines and with long lines folded."""
     text = templates().get_template(template).render(**context)
     blank = 2 if template.endswith(".py.j2") else 1
-    text = re.sub(r"\n{%d,}" % (blank + 2), "\n" * (blank + 1), text).strip()
+    text = re.sub(rf"\n{{{blank + 2},}}", "\n" * (blank + 1), text).strip()
     return "\n".join(_fold(line) for line in text.split("\n")) + "\n"
 
 
@@ -476,24 +476,24 @@ def rows(
     )
     checks = vector_checks(layout, Body(layout, set(), True)) if vector > 1 else ""
     arguments = used_arguments(arguments, [*sections.text(), checks])
-    context = dict(
-        name=name,
-        about=about,
-        headers=headers_of(layout),
-        helpers=sorted(set(helper_names(layout)) | reducer_helpers(program)),
-        reducers=reducer_names(program),
-        limits=sorted({CTYPES[r.compute] for r in program.reduces}),
-        mapping=mapping,
-        block=parameters["block"],
-        width=parameters.get("width", 32),
-        items=parameters.get("items", 1),
-        vector=vector,
-        streaming=sections,
-        kept=kept,
-        parameters=parameter_list(arguments),
-        names=", ".join(a.name for a in arguments),
-        checks=checks,
-    )
+    context = {
+        "name": name,
+        "about": about,
+        "headers": headers_of(layout),
+        "helpers": sorted(set(helper_names(layout)) | reducer_helpers(program)),
+        "reducers": reducer_names(program),
+        "limits": sorted({CTYPES[r.compute] for r in program.reduces}),
+        "mapping": mapping,
+        "block": parameters["block"],
+        "width": parameters.get("width", 32),
+        "items": parameters.get("items", 1),
+        "vector": vector,
+        "streaming": sections,
+        "kept": kept,
+        "parameters": parameter_list(arguments),
+        "names": ", ".join(a.name for a in arguments),
+        "checks": checks,
+    }
     if rung == "split":
         return _split(layout, program, arguments, context, parameters, name, extra)
     block, per_block = parameters["block"], 1
@@ -570,7 +570,7 @@ class Pass:
     """One phase: what stands before its loop, in it, and after it.
 
     before: row-level statements. states: (struct, name) to declare. loads: pack declarations. lines:
-    statements of one element. totals: (name, type, expression) after combining.
+    statements of one element. totals: (state, the statement that takes its result).
     """
 
     before: list[str]
@@ -580,7 +580,7 @@ class Pass:
     declared: list[str]
     lines: list[str]
     written: list[str]
-    totals: list[tuple[str, str, str]]
+    totals: list[tuple[str, str]]
 
 
 @dataclass

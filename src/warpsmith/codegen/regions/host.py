@@ -120,10 +120,10 @@ class Host:
 
     def argument(self, argument: Argument) -> str:
         if argument.kind == "stride":
-            buffer, place = argument.host  # type: ignore[misc]
+            buffer, place = argument.host
             return f"{buffer.name}.stride({place})"
         if argument.kind in ("load", "store"):
-            return str(argument.host.name)  # type: ignore[union-attr]
+            return str(argument.host.name)
         return argument.name
 
     def torch_call(self, call: TorchCall) -> None:

@@ -23,8 +23,8 @@ class Axis:
     """One index variable. It may turn out to be another axis, or the product of several."""
 
     def __init__(self, size: Size):
-        self.size, self.parts, self.number = size, (), next(_serial)
-        self.parts: tuple[Axis, ...]
+        self.size, self.number = size, next(_serial)
+        self.parts: tuple[Axis, ...] = ()
 
     def leaves(self) -> tuple[Axis, ...]:
         """The axes that this one stands for now, outermost first."""

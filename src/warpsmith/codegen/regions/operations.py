@@ -227,20 +227,27 @@ def _promoted(operands: list[Any]) -> str:
 
 
 @implements("add.Tensor", "add.Scalar")
-def _add(state: Lowering, node: Any, a: tuple[Any, ...], k: dict[str, Any], op: str = "add") -> Ref:
-    alpha = k.get("alpha", a[2] if len(a) > 2 else 1)
-    other = a[1] if alpha == 1 else _pointwise(state, "mul", [a[1], alpha], node)
-    return _pointwise(state, op, [a[0], other], node)
+def _add(state: Lowering, node: Any, a: tuple[Any, ...], k: dict[str, Any]) -> Ref:
+    return _scaled(state, node, "add", a, k)
 
 
 @implements("sub.Tensor", "sub.Scalar")
 def _sub(state: Lowering, node: Any, a: tuple[Any, ...], k: dict[str, Any]) -> Ref:
-    return _add(state, node, a, k, "sub")
+    return _scaled(state, node, "sub", a, k)
 
 
 @implements("rsub.Scalar", "rsub.Tensor")
 def _rsub(state: Lowering, node: Any, a: tuple[Any, ...], k: dict[str, Any]) -> Ref:
-    return _add(state, node, (a[1], a[0], *a[2:]), k, "sub")
+    alpha = k.get("alpha", a[2] if len(a) > 2 else 1)
+    taken = a[0] if alpha == 1 else _pointwise(state, "mul", [a[0], alpha], node)
+    return _pointwise(state, "sub", [a[1], taken], node)
+
+
+def _scaled(state: Lowering, node: Any, op: str, a: tuple[Any, ...], k: dict[str, Any]) -> Ref:
+    """a + alpha * b, or a - alpha * b."""
+    alpha = k.get("alpha", a[2] if len(a) > 2 else 1)
+    other = a[1] if alpha == 1 else _pointwise(state, "mul", [a[1], alpha], node)
+    return _pointwise(state, op, [a[0], other], node)
 
 
 @implements("pow.Tensor_Scalar")
@@ -355,7 +362,7 @@ def _view(state: Lowering, node: Any, a: tuple[Any, ...], k: dict[str, Any]) -> 
     try:
         return Ref(a[0].value, regroup(a[0].dims, shape_of(node)))
     except Conflict:
-        buffer = state.output(a[0]) if not (a[0].value.op == "load") else state.store(a[0])
+        buffer = state.output(a[0]) if a[0].value.op != "load" else state.store(a[0])
         return state.load(reshaped(state, buffer, shape_of(node)))
 
 
@@ -418,7 +425,9 @@ def _select(state: Lowering, node: Any, a: tuple[Any, ...], k: dict[str, Any]) -
 
 @implements("slice.Tensor")
 def _slice(state: Lowering, node: Any, a: tuple[Any, ...], k: dict[str, Any]) -> Ref:
-    dim, start, end, step = (*a[1:], *(0, None, None, 1)[len(a) - 1 :])
+    given = dict(zip(("dim", "start", "end", "step"), a[1:]))
+    dim, start, step = given.get("dim", 0), given.get("start"), given.get("step", 1)
+    end = given.get("end")
     if a[0].shape == shape_of(node):
         return a[0]
     rank = len(a[0].dims)

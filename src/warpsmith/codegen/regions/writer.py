@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from .expressions import OPS, compute_dtype
 from .ir import Size, Value, ancestors, leaves
@@ -21,14 +22,14 @@ class Argument:
     kind: str
     name: str
     dtype: str = "int64"
-    host: object = None
+    host: Any = None
 
 
 class Names:
     """Unique names for local variables, nearest to the wished ones."""
 
     def __init__(self, taken: set[str]):
-        self.taken, self.given = set(taken), {}
+        self.taken = set(taken)
         self.given: dict[Value, str] = {}
 
     def of(self, value: Value, wish: str) -> str:
