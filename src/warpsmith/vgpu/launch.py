@@ -21,7 +21,7 @@ from .counters import Counters, collect
 from .emit import SharedLayout
 from .faults import Fault, Place, describe
 from .loaded import Loaded
-from .memory import Memory
+from .memory import Memory, empty
 from .ptx import ir
 from .ptx.parse import parse
 from .translate import translate
@@ -271,6 +271,12 @@ class _Launch:
         self.allowed.register(
             ctypes.addressof(self.params), len(self.params), "kernel parameters", readonly=True
         )
+        ranks = shape.cluster[0] * shape.cluster[1] * shape.cluster[2]
+        self.window_bytes = -(-shape.shared_bytes // 1024) * 1024 + 1024
+        self.windows = empty(ranks * self.window_bytes + 1024) if ranks > 1 else None
+        if self.windows is not None:  # blocks of a cluster reach each other's shared memory
+            address = int(self.windows.ctypes.data)
+            self.allowed.register(address, self.windows.nbytes, "shared memory of the cluster")
         self.table = self.allowed.table(count) if memory is not None else None
         self.record = self._record(len(params))
 
@@ -300,12 +306,15 @@ class _Launch:
         blocks = shape.grid[0] * shape.grid[1] * shape.grid[2]
         ranks = shape.cluster[0] * shape.cluster[1] * shape.cluster[2]
         record.resident_blocks = blocks if record.cooperative else ranks
-        workers = 1 if record.cooperative else max(1, min(workers, blocks // ranks))
+        workers = 1 if record.cooperative or ranks > 1 else max(1, min(workers, blocks // ranks))
         record.parallel = int(workers > 1)
         bounds = [ranks * (blocks // ranks * i // workers) for i in range(workers + 1)]
         parts = [_Worker(record, first, last) for first, last in itertools.pairwise(bounds)]
         for part in parts:
             part.others = parts
+            if self.windows is not None:
+                part.raw.cluster_shared = -(-int(self.windows.ctypes.data) // 1024) * 1024
+                part.raw.cluster_stride = self.window_bytes
         started = time.perf_counter()
         if workers == 1:
             parts[0].run()

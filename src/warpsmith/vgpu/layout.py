@@ -68,6 +68,7 @@ class VgWorker(c.Structure):
         ("launch", c.POINTER(VgLaunch)), ("sites", c.c_void_p), ("blocks", c.c_void_p),
         ("resident", c.c_void_p), ("first_block", c.c_uint64), ("last_block", c.c_uint64),
         ("instructions", c.c_uint64), ("last", VgAllocation * 2), ("memory", c.c_void_p),
+        ("cluster_shared", c.c_void_p), ("cluster_stride", c.c_uint64),
         ("patterns", c.c_void_p), ("printed", c.c_void_p), ("printed_bytes", c.c_uint64),
         ("printed_room", c.c_uint64), ("clock", c.c_uint64), ("random", c.c_uint64),
         ("early_collectives", c.c_uint64), ("cluster_arrived", c.c_uint64),

@@ -33,6 +33,18 @@ def space_of(ins: ir.Instruction) -> int:
     return 0
 
 
+def address_of(e: Emitter, ins: ir.Instruction, item: ir.Operand) -> tuple[int, int, int, int]:
+    """(space, lanes, flags, offset) of a load's, store's or atomic's address. Addresses in the shared
+    memory of a cluster become generic ones."""
+    space = space_of(ins)
+    lanes, flags, offset = e.address(ins, item)
+    if not ins.has("shared::cluster"):
+        return space, lanes, flags, offset
+    wide = e.temporary(64)
+    e.op(ins, "vg_op_cluster_address", [wide, lanes], flags=flags, imm=offset & (1 << 64) - 1)
+    return 0, wide, 0, 0
+
+
 def items_of(operand: ir.Operand) -> list[ir.Operand]:
     return list(operand.items) if isinstance(operand, ir.Vector) else [operand]
 
@@ -68,7 +80,7 @@ def load(e: Emitter, ins: ir.Instruction) -> None:
         if isinstance(base, ir.Symbol):
             _frame_access(e, ins, "vg_op_load_frame", data, items, address, kinds)
             return
-    lanes, flags, offset = e.address(ins, address)
+    space, lanes, flags, offset = address_of(e, ins, address)
     e.op(ins, "vg_op_load", data, aux=lanes, flags=flags,
          access=e.access(space, ins.types[-1], items, offset))  # fmt: skip
 
@@ -96,7 +108,7 @@ def store(e: Emitter, ins: ir.Instruction) -> None:
             raise unsupported(ins, "a store to a parameter that is not a call's")
         _frame_access(e, ins, "vg_op_store_frame", data, items, address, kinds)
         return
-    lanes, flags, offset = e.address(ins, address)
+    space, lanes, flags, offset = address_of(e, ins, address)
     e.op(ins, "vg_op_store", data, aux=lanes, flags=flags, kinds=bits(kinds),
          access=e.access(space, ins.types[-1], items, offset))  # fmt: skip
 
@@ -135,9 +147,9 @@ def atomic(e: Emitter, ins: ir.Instruction) -> None:
         values = values[:1]  # a cache policy may follow
     if vector:
         values = items_of(values[0])
-    lanes, flags, offset = e.address(ins, address)
+    space, lanes, flags, offset = address_of(e, ins, address)
     width, kinds = max(16, ir.TYPE_BITS[ins.types[-1]]), []
-    access = e.access(space_of(ins), ins.types[-1], values[:1], offset)
+    access = e.access(space, ins.types[-1], values[:1], offset)
     access.count = len(values) if vector else 1
     access.atomic, access.type = ATOMICS.index(operation), TYPES.index(type_name)
     access.reg_bytes = width // 8

@@ -155,6 +155,19 @@ const VgOp *vg_op_bulk_copy(const VgOp *o, VgWarp *w) {
 
 /* -------------------------------------------------------------------------------------- cluster */
 
+/* Lanes of shared::cluster offsets (a[1], plus imm) to host addresses (a[0]). */
+const VgOp *vg_op_cluster_address(const VgOp *o, VgWarp *w) {
+  uint32_t mask = vg_mask(o, w);
+  const char *from = ((o->flags & VG_ADDRESS_FIXED) ? w->fixed : w->regs) + o->a[1];
+  uint64_t *to = (uint64_t *)(w->regs + o->a[0]);
+  for (int l = 0; l < VG_LANES; l++) {
+    if (!(mask >> l & 1)) continue;
+    uint64_t value = (o->flags & VG_ADDRESS_32) ? ((const uint32_t *)from)[l] : ((const uint64_t *)from)[l];
+    to[l] = vg_cluster_address(w, value) + o->imm;
+  }
+  return o + 1;
+}
+
 /* mapa: a[0] the result, a[1] an address, a[2] the rank; imm 1: shared::cluster offsets, 0: generic;
  * aux: bytes of a lane. */
 const VgOp *vg_op_mapa(const VgOp *o, VgWarp *w) {

@@ -610,7 +610,7 @@ static int open_warp(VgWarp *w, VgBlock *b, uint32_t index) {
 static int open_block(VgBlock *b, VgWorker *k, uint32_t slot) {
   b->worker = k, b->resident = slot, b->done = 1;
   b->warp_count = k->launch->warps_per_block, b->shared_bytes = k->launch->shared_bytes;
-  b->shared = room(b->shared_bytes);
+  b->shared = k->cluster_shared ? k->cluster_shared + slot * k->cluster_stride : room(b->shared_bytes);
   b->warps = room(b->warp_count * sizeof *b->warps);
   if (!b->shared || !b->warps) return 1;
   for (uint32_t i = 0; i < b->warp_count; i++)
@@ -633,7 +633,8 @@ void vg_worker_close(VgWorker *k) {
     for (uint32_t i = 0; b->warps && i < b->warp_count; i++) {
       free(b->warps[i].stack), free(b->warps[i].fixed), free(b->warps[i].local);
     }
-    free(b->warps), free(b->shared);
+    free(b->warps);
+    if (!k->cluster_shared) free(b->shared);
   }
   free(k->resident), free(k->printed), free(k->patterns);
   k->resident = NULL, k->printed = NULL, k->patterns = NULL;

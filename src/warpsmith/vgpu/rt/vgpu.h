@@ -281,6 +281,8 @@ struct VgWorker {
   uint64_t instructions;/* thread instructions so far */
   VgAllocation last[2]; /* last hits in the table: a load's and a store's */
   void *memory;         /* memory.c's own state, NULL until it makes one; see vg_memory_close */
+  char *cluster_shared; /* the host's memory for the shared windows of a cluster, or NULL */
+  uint64_t cluster_stride;
   void *patterns;       /* pattern.c's memory of each site's last access; freed by vg_worker_close */
   char *printed;        /* vprintf output, malloc'ed */
   uint64_t printed_bytes, printed_room;
