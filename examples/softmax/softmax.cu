@@ -12,7 +12,8 @@ def run(inputs, state):
     if cols <= 256:
         kernels["warp_a_row"][(rows + 3) // 4, 128](x, out, rows, cols)
     elif cols <= 4096:
-        kernels["block_a_row"][rows, 256](x, out, cols)
+        most = 1024 if cols <= 1024 else 4096
+        kernels[f"block_a_row_of_{most}"][rows, 256](x, out, cols)
     else:
         kernels["block_a_long_row"][rows, 256](x, out, cols)
     return out
@@ -83,9 +84,9 @@ warp_a_row(const float* x, float* out, int rows, int cols) {
         if (lane + i * WARP < cols) out[lane + i * WARP] = held[i] * scale;
 }
 
-// 3: thread t holds columns t, t + 256, …; one read of x, and eight warps share the row's latency
-extern "C" __global__ void __launch_bounds__(256) block_a_row(const float* x, float* out, int cols) {
-    constexpr int HELD = 16, THREADS = 256;  // rows of up to 4096
+// 3: thread t holds columns t, t + 256, …, HELD of them; one read of x
+template <int HELD> __device__ void hold_row(const float* x, float* out, int cols) {
+    constexpr int THREADS = 256;
     __shared__ float mosts[THREADS / WARP], sums[THREADS / WARP];
     int lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;
     x += (size_t)blockIdx.x * cols;
@@ -118,6 +119,16 @@ extern "C" __global__ void __launch_bounds__(256) block_a_row(const float* x, fl
         int c = threadIdx.x + i * THREADS;
         if (c < cols) out[c] = held[i] * scale;
     }
+}
+
+extern "C" __global__ void __launch_bounds__(256)
+block_a_row_of_1024(const float* x, float* out, int cols) {
+    hold_row<4>(x, out, cols);
+}
+
+extern "C" __global__ void __launch_bounds__(256)
+block_a_row_of_4096(const float* x, float* out, int cols) {
+    hold_row<16>(x, out, cols);
 }
 
 // The maximum of some values and the sum of their exp(value - most). An empty one has sum 0.
