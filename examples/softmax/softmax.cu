@@ -15,7 +15,7 @@ def run(inputs, state):
         most = 1024 if cols <= 1024 else 4096
         kernels[f"block_a_row_of_{most}"][rows, 256](x, out, cols)
     else:
-        kernels["block_a_long_row"][rows, 256](x, out, cols)
+        kernels["block_a_long_row"][rows, 1024](x, out, cols)
     return out
 
 def rung_1(inputs, state):
@@ -151,7 +151,8 @@ __device__ Online warp_merge(Online part) {
 }
 
 // 4: any length; two reads of x, the second mostly from L2
-extern "C" __global__ void __launch_bounds__(256) block_a_long_row(const float* x, float* out, int cols) {
+extern "C" __global__ void __launch_bounds__(1024)
+block_a_long_row(const float* x, float* out, int cols) {
     __shared__ float mosts[WARP], sums[WARP];
     int lane = threadIdx.x % WARP, warp = threadIdx.x / WARP, warps = blockDim.x / WARP;
     x += (size_t)blockIdx.x * cols;

@@ -55,7 +55,7 @@ def run(inputs, state):
     if cols <= LONG:
         whole[rows,](x, out, cols, BLOCK=triton.next_power_of_2(cols))
     else:
-        pieces[rows,](x, out, cols, BLOCK=2048)
+        pieces[rows,](x, out, cols, BLOCK=4096, num_warps=16)
     return out
 
 
