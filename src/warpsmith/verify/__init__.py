@@ -119,8 +119,9 @@ class _Judge:
         """Inputs and truth. Hostile data on which the reference overflows is not used."""
         inputs = make_inputs(self.task, trial)
         truth = self.reference.solve(inputs)
-        if trial.data != AS_GIVEN and not truth.finite:
-            self.notes.append(f"data={trial.data} left out: the reference is not finite on it")
+        why_not = _unfit(trial, truth)
+        if why_not:
+            self.notes.append(f"data={trial.data} left out: {why_not}")
             return self._prepare(replace(trial, data=AS_GIVEN))
         if not trial.case.hidden and trial.main:
             self.details["tolerance"] = [_describe(e.allowance) for e in truth.outputs]
@@ -191,6 +192,22 @@ class _Judge:
                 f"{found.message}. On the virtual GPU, declare smaller sizes or allow more seconds"
             )
         return found.message
+
+
+def _unfit(trial: Trial, truth: Truth) -> str:
+    """Why the trial's hostile data cannot be used with this task; "" if they can."""
+    if trial.data != AS_GIVEN and not truth.finite:
+        return "the reference is not finite on it"
+    if trial.data == "constant" and any(_is_index(e.value) for e in truth.outputs):
+        return "an output holds integers, and positions of equal elements are anybody's choice"
+    return ""
+
+
+def _is_index(value: Any) -> bool:
+    import torch
+
+    kinds = (torch.int32, torch.int64, torch.int16, torch.uint8, torch.int8)
+    return getattr(value, "dtype", None) in kinds
 
 
 def _worse(found: Comparison, other: Comparison) -> Comparison:

@@ -39,6 +39,7 @@ def plan(task: Task, *, hidden: int, seed: int, max_elements: int) -> list[Trial
     """
     draw = random.Random(seed)
     trials = [Trial(task.main, main=True), *(Trial(case) for case in task.cases)]
+    hostile = _hostile(task, draw)
     known: dict[tuple[tuple[str, int], ...], int] = {}
 
     def elements(dims: Mapping[str, int]) -> int:
@@ -48,14 +49,16 @@ def plan(task: Task, *, hidden: int, seed: int, max_elements: int) -> list[Trial
         return known[key]
 
     for index, dims in enumerate(_hidden_dims(task, hidden, draw, elements, max_elements)):
-        trials.append(Trial(Case(dims, hidden=True), _data_of(task, index)))
+        trials.append(Trial(Case(dims, hidden=True), hostile[index % len(hostile)]))
     trials = [replace(t, case=replace(t.case, seed=draw.getrandbits(_SEED_BITS))) for t in trials]
     return sorted(trials, key=lambda t: (elements(t.case.dims), not t.main))
 
 
-def _data_of(task: Task, index: int) -> str:
-    names = [AS_GIVEN, *DATA] if task.ranges else [AS_GIVEN, "large"]
-    return names[index % len(names)]
+def _hostile(task: Task, draw: random.Random) -> list[str]:
+    """What is done to the inputs of successive hidden cases; the smallest sizes are left as given."""
+    if not task.ranges:
+        return [AS_GIVEN, "large"]
+    return [*draw.sample(sorted(DATA), len(DATA)), AS_GIVEN, AS_GIVEN]
 
 
 def _hidden_dims(
@@ -96,7 +99,9 @@ def _suggestions(
 def _one_long(ranges: Mapping[str, Range], draw: random.Random, long: str) -> dict[str, int]:
     """One size at its highest or just below, the others small: long reductions, many rows."""
     small = {name: draw.choice(edges(r)[:6]) for name, r in ranges.items()}
-    return small | {long: draw.choice(edges(ranges[long])[-2:])}
+    high = ranges[long].high
+    near = [n for n in (high, high - ranges[long].multiple) if ranges[long].holds(n)]
+    return small | {long: draw.choice(near)}
 
 
 def edges(size: Range) -> list[int]:
