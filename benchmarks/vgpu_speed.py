@@ -21,10 +21,10 @@ import numpy as np
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "tests" / "vgpu"))
-from compile import cuda, cuda_file, triton_ptx
+from compile import cuda, cuda_file, triton_ptx  # noqa: E402
 
-from warpsmith import vgpu
-from warpsmith.vgpu.memory import copy_of
+from warpsmith import vgpu  # noqa: E402
+from warpsmith.vgpu.memory import copy_of  # noqa: E402
 
 FLOPS = """extern "C" __global__ void fused(float* out, int n, float k) {
   float a = threadIdx.x, b = a + 1, c = a + 2, d = a + 3;
@@ -77,17 +77,23 @@ def floats(*shape: int) -> np.ndarray:
     return np.random.default_rng(0).standard_normal(shape).astype(np.float32)
 
 
-def triton_case(name: str, kernel: str, letters: str, constants: dict, grid, args, arch: int, warps: int) -> Case:
+def triton_case(
+    name: str, kernel: str, letters: str, constants: dict, grid, args, arch: int, warps: int
+) -> Case:
     from kernels import triton_kernels
 
     function = getattr(triton_kernels, kernel)
     types = {"p": "*fp32", "h": "*fp16", "n": "i32", "f": "fp32"}
     names = [n for n in function.arg_names if n not in constants]
-    signature = {n: types[t] for n, t in zip(names, letters)} | dict.fromkeys(constants, "constexpr")
+    signature = {n: types[t] for n, t in zip(names, letters)} | dict.fromkeys(
+        constants, "constexpr"
+    )
     aligned = {(i,): [["tt.divisibility", 16]] for i, t in enumerate(letters) if t != "f"}
     ptx, meta = triton_ptx(function, signature, constants, arch, attrs=aligned, num_warps=warps)
     scratch = len(vgpu.load(ptx).kernels[kernel].parameters) - len(letters)
-    return Case(name, ptx, kernel, grid, (32 * warps,), [*args, *[0] * scratch], shared_bytes=meta.shared)
+    return Case(
+        name, ptx, kernel, grid, (32 * warps,), [*args, *[0] * scratch], shared_bytes=meta.shared
+    )
 
 
 def cases() -> list[Case]:
@@ -157,29 +163,44 @@ sys.path.insert(0, sys.argv[1])
 import torch
 from kernels import triton_kernels
 torch.set_num_threads(1)
-n = int(sys.argv[2])
+n, tile = int(sys.argv[2]), int(sys.argv[3])
 a, b = (torch.randn(n, n).to(torch.float16) for _ in range(2))
 c = torch.zeros(n, n)
 times = []
 for _ in range(3):
     start = time.process_time()
-    triton_kernels.matmul[(n // 64, n // 64)](a, b, c, n, n, n, BM=64, BN=64, BK=32)
+    triton_kernels.matmul[(n // tile, n // tile)](a, b, c, n, n, n, BM=tile, BN=tile, BK=32)
     times.append(time.process_time() - start)
 assert torch.allclose(c, a.float() @ b.float(), atol=1e-2)
 print(1e3 * min(times))
 """
 
 
-def interpreted_ms(n: int) -> float:
+def interpreted_ms(n: int, tile: int) -> float:
     """The same Triton matmul under TRITON_INTERPRET=1, in milliseconds of CPU time."""
-    done = subprocess.run([sys.executable, "-c", _INTERPRETED, str(ROOT / "tests" / "vgpu"), str(n)],
-                          capture_output=True, text=True, check=True)  # fmt: skip
+    done = subprocess.run(
+        [sys.executable, "-c", _INTERPRETED, str(ROOT / "tests" / "vgpu"), str(n), str(tile)],
+        capture_output=True, text=True, check=True,
+    )  # fmt: skip
     return float(done.stdout)
+
+
+def against_interpreter(n: int, tile: int) -> dict:
+    """Our time and the interpreter's, whose cost is per block of Triton values, not per element."""
+    a, b, c = floats(n, n).astype(np.float16), floats(n, n).astype(np.float16), floats(n, n)
+    case = triton_case("", "matmul", "hhpnnn", {"BM": tile, "BN": tile, "BK": 32},
+                       (n // tile, n // tile), [a, b, c, n, n, n], 80, 4)  # fmt: skip
+    fast, slow = case.measure()["ms"], interpreted_ms(n, tile)
+    return {"ms": fast, "triton_interpret_ms": slow, "times_faster": slow / fast}
 
 
 def main() -> None:
     found = cases()
-    report: dict = {"machine": platform.processor() or platform.machine(), "python": platform.python_version(), "kernels": {}}
+    report: dict = {
+        "machine": platform.processor() or platform.machine(),
+        "python": platform.python_version(),
+        "kernels": {},
+    }
     for case in found:
         report["kernels"][case.name] = row = case.measure()
         print(f"{case.name:28} {row['ms']:8.2f} ms  counted {row['counted_ms']:8.2f} ms  "
@@ -192,10 +213,11 @@ def main() -> None:
     report["builds"] = builds(found, texts)
     for name, row in report["builds"].items():
         print(name, row)
-    report["triton_interpret_matmul_256_ms"] = slow = interpreted_ms(256)
-    fast = report["kernels"]["triton_matmul_256_sm80"]["ms"]
-    report["faster_than_triton_interpret"] = slow / fast
-    print(f"TRITON_INTERPRET=1 matmul 256: {slow:.0f} ms, {slow / fast:.0f} times slower")
+    report["triton_matmul_256_by_tile"] = {}
+    for tile in (16, 32, 64):
+        report["triton_matmul_256_by_tile"][tile] = row = against_interpreter(256, tile)
+        print(f"Triton matmul 256, {tile}x{tile} tiles: {row['ms']:.1f} ms, TRITON_INTERPRET=1 "
+              f"{row['triton_interpret_ms']:.0f} ms, {row['times_faster']:.0f} times faster")  # fmt: skip
     report["child_peak_mib"] = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024
     path = ROOT / "benchmarks" / "results" / "vgpu_speed.json"
     path.parent.mkdir(exist_ok=True)

@@ -31,7 +31,7 @@ def test_cluster_reads_and_adds_in_other_blocks(run, schedule):
 
 def test_mapped_shared_addresses(run):
     out = np.zeros((2, 32), np.int32)
-    run.right("mapped", (2,), (32,), out, cluster=(2, 1, 1))
+    run.right("mapped", (2,), (32,), out)
     t = np.arange(32)
     mine = [1000 + 10 + t, 1000 + t]  # what the other block wrote here
     assert np.array_equal(out, [mine[0] + 100000 * mine[1], mine[1] + 100000 * mine[0]])

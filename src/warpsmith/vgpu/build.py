@@ -123,7 +123,8 @@ def environment(suffixes: tuple[str, ...] = (".c", ".h")) -> Path:
 
 def run_all(commands: list[list[str]]) -> None:
     """Run compiler commands, as many at once as there are CPUs; raises ToolchainError."""
-    waiting, running = list(reversed(commands)), []
+    waiting = list(reversed(commands))
+    running: list[subprocess.Popen] = []
     while waiting or running:
         while waiting and len(running) < (os.cpu_count() or 1):
             running.append(

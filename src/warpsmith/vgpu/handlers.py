@@ -92,7 +92,7 @@ def alu_handler(
 ) -> None:  # fmt: skip
     """Append an op whose generated handler assigns `expression(arguments)` to the targets."""
     operands = _Operands(e, ins)
-    stores = []
+    stores: list[str | None] = []
     for i, item in enumerate(targets):
         if isinstance(item, ir.Sink):
             stores.append(None)

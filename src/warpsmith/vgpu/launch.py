@@ -58,6 +58,7 @@ class KernelInfo:
     required_block: tuple[int, int, int] | None
     registers_declared: int
     source_files: tuple[str, ...]
+    cluster: tuple[int, int, int] | None = None  # where the kernel declares one
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,8 +168,17 @@ def _info(module: ir.Module, function: ir.Function) -> KernelInfo:
     )
     return KernelInfo(
         function.name, tuple(parameters), shared.size, int(np.prod(limit)),
-        (*required, 1, 1)[:3] if required else None, function.register_count, tuple(files),
+        _declared(function, "reqntid"), function.register_count, tuple(files),
+        _declared(function, "reqnctapercluster"),
     )  # fmt: skip
+
+
+def _declared(function: ir.Function, directive: str) -> tuple[int, int, int] | None:
+    found = function.directives.get(directive)
+    if not found:
+        return None
+    x, y, z = (*found, 1, 1)[:3]
+    return x, y, z
 
 
 def pack(info: KernelInfo, args: Sequence[int | float | bytes]) -> bytes:
@@ -221,6 +231,8 @@ class _Shape:
     def of(cls, info: KernelInfo, loaded: Loaded, grid, block, cluster, dynamic: int) -> _Shape:
         grid, block, cluster = (_triple(info, *pair) for pair in
                                 (("grid", grid), ("block", block), ("cluster", cluster)))  # fmt: skip
+        if info.cluster and cluster == (1, 1, 1):
+            cluster = info.cluster
         _within(info, "grid", grid, _MAX_GRID)
         _within(info, "block", block, _MAX_BLOCK)
         threads = block[0] * block[1] * block[2]
@@ -346,8 +358,8 @@ class _Launch:
     def _counters(self, parts: list[_Worker]) -> Counters:
 
         program = self.loaded.program
-        sites = sum(p.sites.view(np.uint64).reshape(-1, 9) for p in parts)
-        blocks = sum(p.blocks.view(np.uint64).reshape(-1, 2) for p in parts)
+        sites = np.sum([p.sites.view(np.uint64).reshape(-1, 9) for p in parts], axis=0)
+        blocks = np.sum([p.blocks.view(np.uint64).reshape(-1, 2) for p in parts], axis=0)
         of = np.asarray(program.instruction_blocks, np.intp)
         shape = self.shape
         return collect(

@@ -11,7 +11,7 @@ from .isa import load_rules, registry
 from .program import Op, Program
 from .ptx import ir
 
-_CALL_STACK_BYTES = 1 << 20
+_RECURSION_STACK_BYTES = 1 << 20
 _RECURSION_LOCAL_BYTES = 1 << 16
 
 
@@ -47,14 +47,15 @@ class _Translation:
         self._link_calls()
         entry = self.emitters[self.kernel]
         locals_ = sum(-(-e.frame.local_bytes // 16) * 16 for e in self.emitters.values())
-        calls = len(self.functions) > 1
+        stack = sum(e.frame.size + 64 for e in self.emitters.values())
         if analysis.recursive(self.module, self.functions):
             locals_ += _RECURSION_LOCAL_BYTES
+            stack += _RECURSION_STACK_BYTES
         return Program(
             self.kernel, self.ops, self.handlers, self.instructions, self.instruction_blocks,
             self.block_count, bytes(self.constants.image), self.constants.relocations, self.constants.parameters,
             self.constants.specials, entry.frame.size,
-            entry.frame.size + (_CALL_STACK_BYTES if calls else 0), entry.frame.local_bytes,
+            stack, entry.frame.local_bytes,
             locals_, self.shared.size, self.shared.dynamic_offset, entry.param_bytes,
             self.addresses,
         )  # fmt: skip

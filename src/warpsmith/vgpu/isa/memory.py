@@ -64,7 +64,8 @@ def _is_call_parameter(e: Emitter, address: ir.Operand) -> bool:
 @runtime("ld", "ldu")
 def load(e: Emitter, ins: ir.Instruction) -> None:
     target, address = ins.operands[:2]
-    items, space, kinds = items_of(target), space_of(ins), []
+    items, space = items_of(target), space_of(ins)
+    kinds: list[int] = []
     data = [e.data(ins, item, 32, kinds) for item in items]
     if len(data) > 8:
         raise unsupported(ins, "more than 8 elements")
@@ -99,7 +100,8 @@ def _known_parameter(e: Emitter, ins: ir.Instruction, target: ir.Operand, offset
 @runtime("st")
 def store(e: Emitter, ins: ir.Instruction) -> None:
     address, value = ins.operands[:2]
-    items, space, kinds = items_of(value), space_of(ins), []
+    items, space = items_of(value), space_of(ins)
+    kinds: list[int] = []
     width = max(16, ir.TYPE_BITS[ins.types[-1]])
     registers = [i.lane_bits for i in items if isinstance(i, ir.Register)]
     data = [e.data(ins, item, registers[0] if registers else width, kinds) for item in items]
@@ -148,7 +150,8 @@ def atomic(e: Emitter, ins: ir.Instruction) -> None:
     if vector:
         values = items_of(values[0])
     space, lanes, flags, offset = address_of(e, ins, address)
-    width, kinds = max(16, ir.TYPE_BITS[ins.types[-1]]), []
+    width = max(16, ir.TYPE_BITS[ins.types[-1]])
+    kinds: list[int] = []
     access = e.access(space, ins.types[-1], values[:1], offset)
     access.count = len(values) if vector else 1
     access.atomic, access.type = ATOMICS.index(operation), TYPES.index(type_name)

@@ -594,13 +594,19 @@ static void *room(uint64_t bytes) {
   return memset(p, 0, rounded);
 }
 
+/* Zeroed like room(), but only what is touched costs time: for stacks, which are large and mostly idle. */
+static char *lazy_room(uint64_t bytes, void **whole) {
+  *whole = calloc(1, bytes + 2048);
+  return *whole ? (char *)(((uintptr_t)*whole + 1023) / 1024 * 1024) : NULL;
+}
+
 static int open_warp(VgWarp *w, VgBlock *b, uint32_t index) {
   const VgLaunch *L = b->worker->launch;
   w->block = b, w->worker = b->worker, w->index = index;
   w->local_stride = L->local_bytes;
-  w->stack = room(L->stack_bytes);
+  w->stack = lazy_room(L->stack_bytes, &w->stack_whole);
   w->fixed = room(L->fixed_bytes);
-  w->local = room(L->local_bytes * VG_LANES);
+  w->local = lazy_room(L->local_bytes * VG_LANES, &w->local_whole);
   if (!w->stack || !w->fixed || !w->local) return 1;
   w->stack_end = w->stack + L->stack_bytes;
   constants_of(w);
@@ -631,7 +637,7 @@ void vg_worker_close(VgWorker *k) {
   for (uint32_t s = 0; k->resident && s < k->launch->resident_blocks; s++) {
     VgBlock *b = &k->resident[s];
     for (uint32_t i = 0; b->warps && i < b->warp_count; i++) {
-      free(b->warps[i].stack), free(b->warps[i].fixed), free(b->warps[i].local);
+      free(b->warps[i].stack_whole), free(b->warps[i].fixed), free(b->warps[i].local_whole);
     }
     free(b->warps);
     if (!k->cluster_shared) free(b->shared);

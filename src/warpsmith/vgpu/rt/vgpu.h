@@ -208,6 +208,7 @@ struct VgWarp {
   uint64_t cluster_wanted;    /* phase of the cluster's barrier that `wait` waits for */
   const VgOp *early;    /* a collective that runs though member lanes are elsewhere */
   char *stack, *stack_end;    /* all register frames */
+  void *stack_whole, *local_whole;    /* what free() takes */
   uint64_t clock;       /* warp instructions executed */
   uint64_t ages;
   void *async;          /* pending cp.async copies; owned by memory.c, NULL when there are none */
