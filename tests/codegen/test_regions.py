@@ -149,3 +149,53 @@ def test_equal_example_sizes_stay_independent(template, tmp_path):
     family = template.families(task)[0]
     text = template.build(task, family, family.default).entry
     assert "x.shape" not in text or "raise" not in text
+
+
+class Ranged(torch.nn.Module):
+    def forward(self, x, y):
+        return torch.softmax(x + y, dim=-1) * x.mean()
+
+
+@pytest.mark.virtual
+@pytest.mark.parametrize("rows", [1, 2, 7])
+def test_a_ranged_size_may_be_one_by_default(rows, template, tmp_path):
+    def inputs(rows=1, cols=5):
+        return [torch.randn(rows, cols), torch.randn(cols)]
+
+    task = Task("ranged", Ranged, inputs, ranges={"rows": (1, 64), "cols": (2, 64)})
+    family = template.families(task)[0]
+    module = load(template.build(task, family, family.default), tmp_path)
+    given = inputs(rows, 9)
+    assert_close(module.run(given, {}), Ranged()(*given), given)
+
+
+@pytest.mark.virtual
+@pytest.mark.parametrize("language", ["cuda", "triton"])
+@pytest.mark.parametrize("name", ["softmax", "matmul", "mse", "glu"])
+def test_equal_inputs_give_equal_bits(name, language, tasks, template, tmp_path):
+    row, task = by_name(name), tasks[name]
+    family = [f for f in template.families(task) if f.language == language][-1]
+    module = load(template.build(task, family, family.default), tmp_path)
+    inputs = row.inputs()
+    assert torch.equal(module.run(inputs, {}), module.run(inputs, {}))
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("language", ["cuda", "triton"])
+@pytest.mark.parametrize("name", NAMES)
+def test_every_rung_agrees_with_torch_on_a_gpu(name, language, tasks, template, tmp_path):
+    if not torch.cuda.is_available():
+        pytest.skip("no CUDA GPU")
+    row, task = by_name(name), tasks[name]
+    model = row.reference()
+    state = {k: v.cuda() for k, v in state_of(model).items()}
+    cases = [row.inputs(), *row.more()]
+    for family in (f for f in template.families(task) if f.language == language):
+        module = load(template.build(task, family, family.default), tmp_path)
+        for inputs in cases:
+            with torch.no_grad():
+                want = model(*inputs)
+            moved = [x.cuda() if isinstance(x, torch.Tensor) else x for x in inputs]
+            got = module.run(moved, state)
+            got = got if isinstance(got, tuple) else (got,)
+            assert_close(tuple(g.cpu() for g in got), want, inputs)

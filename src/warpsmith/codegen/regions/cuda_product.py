@@ -7,19 +7,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from .cuda import (
-    RESERVED,
-    Body,
-    Kernel,
-    headers_of,
-    parameter_list,
-    prepare,
-    render,
-    unravel,
-    used_arguments,
-)
+from .cuda import RESERVED, Body, headers_of, parameter_list, prepare, unravel
 from .expressions import BYTES, CTYPES
 from .ir import Region, Value
+from .kernel import Kernel, render, used_arguments
 from .layout import Layout, Operand
 from .writer import arguments_of, extents, helper_names, needs_statement, offset, register_dtype
 

@@ -7,9 +7,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from . import cuda, cuda_product, triton
-from .cuda import Kernel
+from . import cuda, cuda_pointwise, cuda_product, cuda_rows, triton
 from .ir import Region
+from .kernel import Kernel
 from .layout import Layout
 from .simplify import merged, online
 from .writer import Program
@@ -30,11 +30,13 @@ MOST_BLOCKS = (2**31 - 1, 132 * 8, 132 * 16)
 
 
 def _rows(rung: str) -> Make:
-    return lambda region, name, parameters, about: cuda.rows(region, name, rung, parameters, about)
+    return lambda region, name, parameters, about: cuda_rows.rows(
+        region, name, rung, parameters, about
+    )
 
 
 def _pointwise(rung: int) -> Make:
-    return lambda region, name, parameters, about: cuda.pointwise(
+    return lambda region, name, parameters, about: cuda_pointwise.pointwise(
         region, name, rung, parameters, about
     )
 
@@ -59,10 +61,14 @@ def _pointwise_ladder(layout: Layout) -> list[Rung]:
             blocks | {"max_blocks": (132 * 8, 132 * 16, 132 * 4)},
         ),
     ]
-    if cuda.crossing(layout) is not None:
+    if cuda_pointwise.crossing(layout) is not None:
         tile = {"tile": (32,), "depth": (8, 16, 4)}
         rungs.append(
-            Rung("transposed operands through padded tiles in shared memory", cuda.transpose, tile)
+            Rung(
+                "transposed operands through padded tiles in shared memory",
+                cuda_pointwise.transpose,
+                tile,
+            )
         )
     if cuda.widest_vector(layout) > 1:
         tuned = blocks | {"unroll": (1, 2, 4), "max_blocks": MOST_BLOCKS}

@@ -6,9 +6,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from .cuda import Kernel, render
+from .handling import size_text
 from .ir import Buffer, Region, Size, Text, TorchCall, buffers_in
-from .operations import size_text
+from .kernel import Kernel, render
 from .plan import Plan
 from .writer import Argument
 

@@ -6,10 +6,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from .cuda import RESERVED, Kernel, grid_text, prepare, render, used_arguments
+from .cuda import RESERVED, prepare
 from .cuda_product import product_of
 from .expressions import COMPARISONS, OPS, TRITON_TYPES, is_float, triton_literal
 from .ir import Region, Value
+from .kernel import Kernel, grid_text, render, used_arguments
 from .layout import Index, Layout, Operand
 from .writer import (
     Argument,
