@@ -122,12 +122,18 @@ class Isolated:
                 self._keeper = None
 
     def _ask(self, candidate: str, order: dict[str, Any]) -> tuple[_Worker, Any]:
-        worker = self._worker_for(candidate)
-        try:
-            return worker, worker.ask(order, order["seconds"] + GRACE_SECONDS)
-        except BaseException:  # Ctrl-C: an answer that comes later must not meet the next order
+        """The answer, or how the worker ended. Asked again where the keeper was killed, not it."""
+        for _ in range(2):
+            worker = self._worker_for(candidate)
+            try:
+                answer = worker.ask(order, order["seconds"] + GRACE_SECONDS)
+            except BaseException:  # Ctrl-C: an answer that comes later must not meet the next order
+                self._retire()
+                raise
+            if not worker.keeper.lost:
+                break
             self._retire()
-            raise
+        return worker, answer
 
     def _worker_for(self, candidate: str) -> _Worker:
         if self._worker is not None and self._worker.candidate != candidate:
