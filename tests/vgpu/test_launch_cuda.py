@@ -263,3 +263,28 @@ def test_heap(run):
     out = np.zeros(32, np.int32)
     run.right("heap", (1,), (32,), out)
     assert list(out) == [t + 5 for t in range(32)]
+
+
+@pytest.mark.parametrize(("kernel", "rows", "dtype"),
+                         [("float_math", 11, np.float32), ("integers", 11, np.int64), ("double_math", 5, np.float64)])  # fmt: skip
+def test_a_partial_warp_computes_what_a_whole_one_does(run, kernel, rows, dtype):
+    n = 32
+    inputs = {np.int64: np.int32}.get(dtype, dtype)
+    x = (np.random.default_rng(5).standard_normal(n) * 1000).astype(inputs)
+    whole, part = np.zeros((rows, n), dtype), np.zeros((rows, n), dtype)
+    run.right(kernel, (1,), (n,), x, whole, n)
+    run.right(kernel, (1,), (13,), x, part, n)
+    assert np.array_equal(
+        np.ascontiguousarray(whole[:, :13]).view(np.uint8),
+        np.ascontiguousarray(part[:, :13]).view(np.uint8),
+    )
+    assert not part[:, 13:].any()
+
+
+def test_two_workers_count_as_one(run):
+    a, b, c = floats(5000), floats(5000, seed=1), np.zeros(5000, np.float32)
+    one = run.right("vadd", (20,), (256,), a, b, c, 5000).counters
+    two = run.right("vadd", (20,), (256,), a, b, c, 5000, workers=2).counters
+    assert one == two
+    assert one.global_load_sectors == 2 * 625
+    assert one.thread_instructions > 5000 * 8
