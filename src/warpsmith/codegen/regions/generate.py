@@ -12,6 +12,7 @@ from ...spec import ENTRY, Candidate, Task
 from .families import LADDERS, Rung, ladder_text
 from .host import Host, host_code
 from .ir import Region, product
+from .kernel import Kernel
 from .plan import Plan
 from .staged import staged
 
@@ -55,7 +56,7 @@ def families(plan: Plan, language: str) -> list[Family]:
         return found
     last = [LADDERS[language](r)[-1:] for r in cut.regions]
     whole = _family(last, language, 0)
-    title = f"in stages, every row on many blocks: {whole.title}"
+    title = "in stages: every row on many blocks"
     return [*found, Family(language, len(found) + 1, title, whole.parameters, staged=True)]
 
 
@@ -82,11 +83,13 @@ def candidate(
         plan = staged(plan) or plan
     stem = identifier(task.name)
     several = len(plan.regions) > 1
-    kernels = {}
+    kernels: dict[Region, Kernel] = {}
+    titles: list[str] = []
     for k, (region, prefix) in enumerate(zip(plan.regions, _prefixes(len(plan.regions))), 1):
         ladder = LADDERS[family.language](region)
         place = len(ladder) if family.staged else min(family.rung, len(ladder))
         rung = ladder[place - 1]
+        titles.append(rung.title)
         own = {name: point[prefix + name] for name in rung.parameters}
         about = {
             "title": f"{task.name}: {operations(region)}",
@@ -96,8 +99,8 @@ def candidate(
         }
         name = f"{stem}_{k}_{NOUNS[region.kind]}" if several else f"{stem}_{NOUNS[region.kind]}"
         kernels[region] = rung.make(region, name, own, about)
-    first = f"{task.name}: {family.language} rung {family.rung}, {family.title}."
-    files = {ENTRY: host_code(plan, kernels, family.language, first)}
+    first = f"{task.name}: {family.language} rung {family.rung}"
+    files = {ENTRY: host_code(plan, kernels, family.language, headline(first, titles))}
     if family.language == "cuda":
         files |= {f"{kernel.name}.cu": kernel.text for kernel in kernels.values()}
     return Candidate(
@@ -108,6 +111,18 @@ def candidate(
         origin=origin,
         note=note(plan, family),
     )
+
+
+def headline(first: str, titles: list[str]) -> str:
+    """A docstring's text: one sentence, or a list where there are several kernels.
+
+    >>> headline("softmax: cuda rung 1", ["naive"])
+    'softmax: cuda rung 1, naive.'
+    """
+    if len(titles) == 1:
+        return f"{first}, {titles[0]}."
+    listed = "\n".join(f"{k} {title}" for k, title in enumerate(titles, 1))
+    return f"{first}.\n\n{listed}\n"
 
 
 def note(plan: Plan, family: Family) -> str:
