@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from . import loop
-from .errors import JournalError, UsageError
+from .errors import JournalError, OperatorError, UsageError
 from .loop import Budget, Watcher
 from .spec import (
     Candidate,
@@ -103,7 +103,11 @@ def ship(
 
     operator = None
     if best is not None:
-        operator = runtime.save(best, task, folder / operator_name(task.name))
+        try:
+            path = folder / operator_name(task.name)
+            operator = runtime.save(best, task, path, journal=str(journal.path), overwrite=True)
+        except OperatorError as error:
+            reason += f"; the winner is not saved as an operator: {error}"
     page = folder / "report.html"
     report.html(journal, page)
     return Result(best, reason, folder, Path(journal.path), page, operator)

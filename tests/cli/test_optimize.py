@@ -3,9 +3,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import random
 import re
 import signal
+import subprocess
 import time
 
 import pytest
@@ -214,3 +217,36 @@ def test_a_run_can_be_shown_while_it_goes_on(start, warpsmith, folder):
     assert "has another writer" in err
     process.kill()
     process.communicate()
+
+
+def test_ten_kills_at_random_moments_lose_nothing_and_count_right(start, warpsmith, folder):
+    """Killed mid-import, mid-candidate, mid-append or mid-report: what was there stays as it was."""
+    names = " ".join(f"right-{us}" for us in range(40, 10, -1))
+    slowly = {"FAKE_NAMES": names, "FAKE_SECONDS": "0.08"}
+    journal = folder / "run" / "journal.sqlite"
+    budget = ("--candidates", "30", "--out", "run", "--quiet")
+    seed = random.SystemRandom().randrange(2**32)
+    print(f"seed {seed}")
+    rng, kept, kills = random.Random(seed), [], 0
+    while kills < 10:
+        resume = ("--resume",) if journal.exists() else ()
+        process = start(*FAKE, *budget, *resume, **slowly)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(timeout=rng.uniform(0.1, 1.6))
+        process.kill()
+        process.communicate()
+        kills += 1
+        if journal.exists():
+            with Journal.open(journal) as found:
+                now = found.records()
+            assert now[: len(kept)] == kept
+            kept = now
+    code, out, err = warpsmith(*FAKE, *budget, "--resume", "--json", **slowly)
+    assert code == 0, err
+    data = json.loads(out)
+    assert data["judged"] == 30
+    assert [c["name"] for c in data["candidates"]] == names.split()
+    assert data["best"]["name"] == "right-11"
+    with Journal.open(journal) as found:
+        assert found.records()[: len(kept)] == kept
+        assert found.elapsed_seconds >= 30 * 0.08

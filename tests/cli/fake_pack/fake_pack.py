@@ -1,7 +1,7 @@
 """A stranger's plug-in: a device, a proposer and a command, with stages that judge by name.
 
 Candidates called "right-<µs>" are right and take so long, "wrong" ones are not, "slow" ones take
-seconds to judge. So the command line is tested without compiling anything.
+seconds to judge; $FAKE_SECONDS is how long every one takes at least. So the command line is tested without compiling anything.
 """
 # SPDX-License-Identifier: Apache-2.0
 
@@ -74,6 +74,7 @@ def verify(task, record, device, *, hidden=5):
     subprocess.run(["echo", "noise of a child process"], check=True)
     if name.startswith("slow"):
         time.sleep(30)
+    time.sleep(float(os.environ.get("FAKE_SECONDS", "0")))
     if name.startswith("boom"):
         raise ZeroDivisionError("a bug in warpsmith")
     made = made_runs.right(name, 1.0) if name.startswith("right") else made_runs.wrong(
