@@ -82,15 +82,18 @@ def optimize(
     """
     task = task if isinstance(task, Task) else load_task(task)
     own = [c if isinstance(c, Candidate) else load_candidate(c) for c in kernels]
-    if isinstance(proposer, str):
-        proposer = load_plugin("proposer", proposer)(**(options or {}))
+    chosen: Proposer = (
+        load_plugin("proposer", proposer)(**(options or {}))
+        if isinstance(proposer, str)
+        else proposer
+    )
     with _opened(device, target) as opened:
         folder = run_folder(task, opened, out, resume)
-        journal = open_journal(folder, task, opened, proposer, resume)
+        journal = open_journal(folder, task, opened, chosen, resume)
         with journal:
             keeper = _Keeper(watch or Watcher())
             best = loop.optimize(
-                task, _Own(own, proposer), opened, budget=budget, journal=journal, watch=keeper
+                task, _Own(own, chosen), opened, budget=budget, journal=journal, watch=keeper
             )
             return ship(task, best, journal, folder, keeper.reason)
 

@@ -49,7 +49,7 @@ def _build(kind: Any, data: Any) -> Any:
         return _build_union(arguments, data)
     if kind is Any or data is None:
         return data
-    if dataclasses.is_dataclass(kind):
+    if isinstance(kind, type) and dataclasses.is_dataclass(kind):
         hints = typing.get_type_hints(kind)
         known = {f.name for f in dataclasses.fields(kind) if f.init}
         return kind(**{k: _build(hints[k], v) for k, v in data.items() if k in known})

@@ -216,8 +216,8 @@ def wmma(ins: Instruction, operands: Operands) -> str:
         for i, t in enumerate((p.d, p.a, p.b, p.c))
     )
     shape = f"static const VgMma shape = {p.c_text(_flags(ins))};"
-    sizes = f"static const uint8_t sizes[4] = {{{counts}}};"
-    return f"{shape} {sizes} vg_wmma_mma(&shape, sizes, mask, {arrays});"
+    widths = f"static const uint8_t sizes[4] = {{{counts}}};"
+    return f"{shape} {widths} vg_wmma_mma(&shape, sizes, mask, {arrays});"
 
 
 def _wmma_memory(ins: Instruction, operands: Operands, registers: int, function: str) -> str:
