@@ -72,13 +72,16 @@ def _probe(command: tuple[str, ...]) -> Compiler:
         said = subprocess.run([*command, "--version"], capture_output=True, text=True, timeout=60)
     except OSError as error:
         raise MissingTool(command[0], str(error), "set WARPSMITH_CC to a C compiler") from None
-    for tuning in (("-march=native",), ("-mcpu=native",)):
-        tried = subprocess.run(
-            [*command, *tuning, "-x", "c", "-fsyntax-only", "-"],
-            input="int x;", capture_output=True, text=True, timeout=60,
-        )  # fmt: skip
-        if tried.returncode == 0 and "warning" not in tried.stderr:
-            return Compiler(command, said.stdout, tuning)
+    with tempfile.TemporaryDirectory() as scratch:
+        source = Path(scratch) / "probe.c"
+        source.write_text("int x;\n")
+        for tuning in (("-march=native",), ("-mcpu=native",)):
+            tried = subprocess.run(
+                [*command, *tuning, "-c", str(source), "-o", str(source.with_suffix(".o"))],
+                capture_output=True, text=True, timeout=120,
+            )  # fmt: skip
+            if tried.returncode == 0 and "warning" not in tried.stderr:
+                return Compiler(command, said.stdout, tuning)
     return Compiler(command, said.stdout, ())
 
 
