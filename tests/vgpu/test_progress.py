@@ -116,3 +116,19 @@ def test_out_of_bounds_names_thread_and_element(run):
 
 def test_endless_recursion_overflows_the_stack(waits):
     assert waits("bottomless", (1,), (32,), np.zeros(32, np.int32)).fault.kind == "stack-overflow"
+
+
+def test_many_short_blocks_meet_the_time_budget(run):
+    a = np.zeros(32, np.float32)
+    started = time.perf_counter()
+    result = run("vadd", (2**31 - 1,), (32,), a, a.copy(), a.copy(), 0, max_seconds=0.2)
+    assert result.fault.kind == "step-budget"
+    assert time.perf_counter() - started < 5
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES)
+def test_collectives_do_not_wait_for_lanes_that_left(waits, schedule):
+    out = np.zeros(32, np.int32)
+    result = waits.right("leave_then_shuffle", (1,), (32,), out, 20, schedule=schedule)
+    assert list(out[:20]) == [sum(range(20))] * 20
+    assert result.early_collectives == 0

@@ -63,3 +63,14 @@ __device__ __noinline__ int dig(int* out, int depth) {
 }
 
 extern "C" __global__ void bottomless(int* out) { out[threadIdx.x] += dig(out, 0); }
+
+extern "C" __global__ void leave_then_shuffle(int* out, int n) {
+  int lane = threadIdx.x;
+  if (lane >= n) { __nanosleep(10); return; }
+  int sum = lane;
+  for (int d = 16; d; d >>= 1) {
+    int other = __shfl_down_sync(~0u, sum, d);
+    if (lane + d < n) sum += other;
+  }
+  out[lane] = __shfl_sync(~0u, sum, 0);
+}

@@ -243,9 +243,11 @@ const VgOp *vg_op_exit(const VgOp *o, VgWarp *w) {
   w->live &= ~gone;
   w->mask &= ~gone;
   w->block->live_threads -= (uint32_t)__builtin_popcount(gone);
+  for (uint32_t i = 0; gone && i < w->groups; i++)   /* nobody waits for lanes that are gone */
+    if (w->group[i].state == VG_AT_JOIN) w->group[i].state = VG_READY;
   if (gone) vg_release(w->block);
   if (gone && w->worker->cluster_arrived) vg_cluster_exit(w->worker);
-  if (w->mask) return o + 1;
+  if (w->mask) return vg_order(w), o + 1;
   w->rotating = 0;
   return vg_pick(w);
 }
@@ -565,6 +567,7 @@ int vg_worker_run(VgWorker *k) {
     for (uint32_t s = 0; s < slots; s++) running |= !k->resident[s].done;
     if (!running) {   /* a whole set (one block, a cluster, the grid) starts together */
       if (next >= k->last_block) break;
+      if (next % 256 == 255 && vg_budget(&k->resident[0].warps[0], k->launch->ops)) break;
       for (uint32_t s = 0; s < slots && next < k->last_block; s++) start_block(&k->resident[s], next++);
       k->cluster_arrived = 0;
     }
