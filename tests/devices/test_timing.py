@@ -180,3 +180,16 @@ def test_runs_on_the_gpu(gpu):
         gpu.run(body("return torch.empty(1 << 44, device=x.device)", [x])).outcome
         is Outcome.OUT_OF_MEMORY
     )
+
+
+@pytest.mark.gpu
+def test_a_write_past_an_output_is_seen_on_the_gpu(gpu):
+    from warpsmith.spec import Candidate, Outcome, Work
+
+    kernel = 'extern "C" __global__ void copy(const float* x, float* out, int n) {\n    int i = blockIdx.x * 256 + threadIdx.x;\n    CHECK out[i] = x[i % n];\n}\n'
+    host = 'import torch, warpsmith as ws\nkernel = ws.cuda("copy.cu")\ndef run(inputs, state):\n    out = torch.empty_like(inputs[0])\n    kernel[1, 256](inputs[0], out, out.numel())\n    return out.view(3, 4)\n'
+    x = torch.arange(12.0)
+    for check, outcome in [("", Outcome.OUT_OF_BOUNDS), ("if (i < n)", Outcome.RIGHT)]:
+        files = {"candidate.py": host, "copy.cu": kernel.replace("CHECK", check)}
+        run = gpu.run(Work(Candidate("copy", "cuda", files), [x]))
+        assert run.outcome is outcome, run.message

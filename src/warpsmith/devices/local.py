@@ -101,7 +101,7 @@ class Local:
 
     def _run(self, work: Work, count: bool) -> Run:
         operators: list[Any] = []
-        with memory.poisoned(self._device):
+        with memory.poisoned(self._device) as tailed:
             _seed(work.seed)
             program = self.program(work.candidate)
             call = _Call(work, program, self._device)
@@ -110,6 +110,10 @@ class Local:
                 gradients = call.backward(outputs)
             if self._device != "cpu":
                 _synchronize()
+        past = [i for i, t in enumerate(outputs) if memory.tail_written(t, tailed)]
+        if past:
+            said = f"wrote past the end of output {past[0]}: is the index checked against the size?"
+            return Run(Outcome.OUT_OF_BOUNDS, message=said)
         return call.report(outputs, gradients, operators)
 
 

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,6 +16,7 @@ GUARD = 0xA5
 # A NaN in float16, bfloat16, float32 and float64 that no arithmetic gives; 0x7F in one-byte types.
 POISON_WORD = 0x7FFE
 POISON_BYTE = 0x7F
+TAIL_BYTES = 4096  # of poison past tensors that a candidate allocates on a GPU
 
 
 @dataclass(frozen=True)
@@ -114,27 +115,58 @@ _ALLOCATORS = (
 
 
 @contextlib.contextmanager
-def poisoned(device: str) -> Iterator[None]:
+def poisoned(device: str) -> Iterator[dict[int, int]]:
     """While open, memory that `torch.empty` and its kin hand out is full of poison.
 
-    On CUDA the caching allocator's free blocks are filled, too.
+    On CUDA the caching allocator's free blocks are filled, too, and tensors get a tail of poison
+    that shows writes past their end: gives address -> bytes of those, for `tail_written`. (On the
+    CPU the virtual GPU checks bounds, and a tail would hide them from it.)
     """
     import torch
 
     homes = {"torch": torch, "Tensor": torch.Tensor}
+    tailed: dict[int, int] = {}
     originals = {(h, n): getattr(homes[h], n) for h, n in _ALLOCATORS}
     if device != "cpu":
         _poison_free_blocks(device)
     for (home, name), allocate in originals.items():
-        setattr(homes[home], name, _poisoning(allocate))
+        setattr(homes[home], name, _poisoning(allocate, originals["torch", "empty"], tailed))
     try:
-        yield
+        yield tailed
     finally:
         for (home, name), allocate in originals.items():
             setattr(homes[home], name, allocate)
 
 
-def _poisoning(allocate: Any) -> Any:
+def tail_written(tensor: Any, tailed: Mapping[int, int]) -> bool:
+    """Whether the poison past a tensor's memory has been overwritten."""
+    import torch
+
+    if not isinstance(tensor, torch.Tensor):
+        return False
+    storage = tensor.untyped_storage()
+    size = tailed.get(storage.data_ptr())
+    if size is None or storage.nbytes() != size + TAIL_BYTES:
+        return False
+    everything = torch.zeros(0, dtype=torch.int16, device=tensor.device).set_(storage)
+    return bool((everything[-(TAIL_BYTES // 2) :] != POISON_WORD).any())
+
+
+def _add_tail(tensor: Any, empty: Any, tailed: dict[int, int]) -> None:
+    """Give a CUDA tensor new memory with a tail. Types of one byte have no telling poison."""
+    import torch
+
+    size = tensor.untyped_storage().nbytes()
+    if type(tensor) is not torch.Tensor or not size or size % 2 or tensor.element_size() == 1:
+        return
+    shape, stride = tensor.shape, tensor.stride()
+    room = empty(size + TAIL_BYTES, dtype=torch.uint8, device=tensor.device).untyped_storage()
+    with torch.no_grad():
+        tensor.set_(room, 0, shape, stride)
+    tailed[room.data_ptr()] = size
+
+
+def _poisoning(allocate: Any, empty: Any, tailed: dict[int, int]) -> Any:
     import functools
 
     import torch
@@ -144,6 +176,8 @@ def _poisoning(allocate: Any) -> Any:
         tensor = allocate(*arguments, **options)
         if torch.compiler.is_compiling():
             return tensor
+        if tensor.is_cuda:
+            _add_tail(tensor, empty, tailed)
         return poison(tensor)
 
     return poisoned_allocation
