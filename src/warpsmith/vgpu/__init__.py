@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from .counters import Counters
     from .faults import Fault
-    from .launch import KernelInfo, LaunchResult, Module, Parameter, load
+    from .launch import LaunchResult, Module, load
     from .memory import Memory
+    from .signature import KernelInfo, Parameter
 
 _HOME = {
-    "load": "launch", "Module": "launch", "KernelInfo": "launch", "LaunchResult": "launch",
-    "Parameter": "launch", "Memory": "memory", "Counters": "counters", "Fault": "faults",
+    "load": "launch", "Module": "launch", "KernelInfo": "signature", "LaunchResult": "launch",
+    "Parameter": "signature", "Memory": "memory", "Counters": "counters", "Fault": "faults",
 }  # fmt: skip
 
 __all__ = [

@@ -176,7 +176,6 @@ class Variable:
     initializer: list[int | float | Symbol | str] = field(default_factory=list)
     external: bool = False
     pointer: bool = False  # `.ptr` parameters
-    mask_shift: int = 0
 
     @property
     def bytes(self) -> int:

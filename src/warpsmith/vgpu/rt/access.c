@@ -126,8 +126,7 @@ const VgOp *vg_op_load_param(const VgOp *o, VgWarp *w) {
   return o + 1;
 }
 
-/* ld.param / st.param of a call's parameters: per lane, in the frame at offset aux, a->flags * 256 +
- * a->type bytes … kept in the op: lane l at aux + l * imm2. */
+/* ld.param and st.param of a call's parameters, which lie in the frame: lane l's at aux + l * a[7]. */
 const VgOp *vg_op_load_frame(const VgOp *o, VgWarp *w) {
   uint32_t mask = vg_active(o, w);
   const VgAccess *a = o->access;
@@ -155,7 +154,7 @@ const VgOp *vg_op_store_frame(const VgOp *o, VgWarp *w) {
   return o + 1;
 }
 
-/* d = imm + the address of parameters / the frame's part of local memory / a base by a[1]. */
+/* a[0] (a[2] bytes a lane) = imm + a base: the kernel's parameters or the frame's part of local memory. */
 enum { BASE_PARAMS, BASE_LOCAL_FRAME };
 
 const VgOp *vg_op_address(const VgOp *o, VgWarp *w) {

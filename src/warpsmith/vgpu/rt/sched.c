@@ -1,4 +1,4 @@
-/* Run blocks: groups of lanes within a warp, warps within a block, blocks within a worker.
+/* Run the groups of lanes of a warp: branches, reconvergence, barriers, waiting.
  * SPDX-License-Identifier: Apache-2.0
  *
  * A warp runs one group of lanes at a time and parks the others. The group with the deepest call
@@ -6,15 +6,11 @@
  * running one reaches its pc. In a loop that may wait for another thread (VG_SPIN) the group is
  * parked after `quantum` rounds and the oldest parked group runs, so that locks are released.
  */
-#include <stdio.h>
-#include <stdlib.h>
 #include <time.h>
 #ifdef __AVX512F__
 #include <immintrin.h>
 #endif
-#include "vgpu.h"
-
-enum { QUANTUM = 16, BREATH = 16384 };   /* 16: measured on spin locks; 1024 is 100 times slower */
+#include "sched.h"
 
 uint32_t vg_bits(const uint32_t *p) {
 #ifdef __AVX512F__
@@ -28,13 +24,13 @@ uint32_t vg_bits(const uint32_t *p) {
 #endif
 }
 
-static double seconds(void) {
+double vg_seconds(void) {
   struct timespec t;
   clock_gettime(CLOCK_MONOTONIC, &t);
   return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-static uint64_t next_random(VgWorker *worker) {
+uint64_t vg_random(VgWorker *worker) {
   uint64_t x = worker->random;
   x ^= x << 13, x ^= x >> 7, x ^= x << 17;
   return worker->random = x;
@@ -42,7 +38,7 @@ static uint64_t next_random(VgWorker *worker) {
 
 /* ------------------------------------------------------------------------------------- faults */
 
-static void thread_index(const VgWarp *w, uint32_t lane, uint32_t out[3]) {
+void vg_thread_index(const VgWarp *w, uint32_t lane, uint32_t out[3]) {
   const uint32_t *n = w->worker->launch->block;
   uint32_t t = w->index * VG_LANES + lane;
   out[0] = t % n[0], out[1] = t / n[0] % n[1], out[2] = t / (n[0] * n[1]);
@@ -55,7 +51,7 @@ int vg_fault(VgWarp *w, uint32_t kind, uint32_t site, uint32_t lanes) {
   f->kind = kind, f->site = site, f->lanes = lanes, f->warp = w->index;
   f->lane = lanes ? (uint32_t)__builtin_ctz(lanes) : 0;
   memcpy(f->block, w->block->index, sizeof f->block);
-  thread_index(w, f->lane, f->thread);
+  vg_thread_index(w, f->lane, f->thread);
   w->worker->stop = 1;
   return 1;
 }
@@ -63,9 +59,9 @@ int vg_fault(VgWarp *w, uint32_t kind, uint32_t site, uint32_t lanes) {
 int vg_budget(VgWarp *w, const VgOp *o) {
   VgWorker *k = w->worker;
   if (k->stop) return 1;
-  w->breath = BREATH;
+  w->breath = VG_BREATH;
   if (k->instructions < k->launch->max_instructions &&
-      seconds() - k->started < k->launch->max_seconds)
+      vg_seconds() - k->started < k->launch->max_seconds)
     return 0;
   vg_fault(w, VG_FAULT_STEP_BUDGET, o->site, w->mask);
   return 1;
@@ -89,7 +85,7 @@ void vg_order(VgWarp *w) {
 
 static void drop(VgWarp *w, uint32_t i) { w->group[i] = w->group[--w->groups]; }
 
-static void store(VgWarp *w, const VgOp *o, uint32_t state, uint32_t barrier) {
+void vg_store_group(VgWarp *w, const VgOp *o, uint32_t state, uint32_t barrier) {
   VgGroup *g = &w->group[w->groups++];
   *g = (VgGroup){o, w->regs, w->mask, w->depth, state, barrier, ++w->ages};
 }
@@ -108,7 +104,7 @@ const VgOp *vg_pick(VgWarp *w) {
     if (w->group[i].state != VG_READY) continue;
     ready++;
     if (best == w->groups) best = i;
-    else if (random ? next_random(w->worker) % ready == 0 : before(w, &w->group[i], &w->group[best]))
+    else if (random ? vg_random(w->worker) % ready == 0 : before(w, &w->group[i], &w->group[best]))
       best = i;
   }
   if (best == w->groups) {
@@ -119,7 +115,7 @@ const VgOp *vg_pick(VgWarp *w) {
   VgGroup g = w->group[best];
   drop(w, best);
   w->mask = g.mask, w->regs = g.regs, w->depth = g.depth;
-  w->quantum = QUANTUM;
+  w->quantum = VG_QUANTUM;
   for (uint32_t i = 0; i < w->groups;) {   /* groups at the same place are one group */
     const VgGroup *h = &w->group[i];
     if (h->state == VG_READY && h->op == g.op && h->regs == g.regs) w->mask |= h->mask, drop(w, i);
@@ -130,7 +126,7 @@ const VgOp *vg_pick(VgWarp *w) {
 }
 
 const VgOp *vg_wait(const VgOp *o, VgWarp *w, uint32_t state, uint32_t barrier) {
-  store(w, o, state, barrier);
+  vg_store_group(w, o, state, barrier);
   w->rotating = 0;
   return vg_pick(w);
 }
@@ -144,7 +140,7 @@ static const VgOp *regroup(const VgOp *o, VgWarp *w) {
   }
   vg_order(w);
   if (w->rotating || o < w->lowest) return o;
-  store(w, o, VG_READY, 0);
+  vg_store_group(w, o, VG_READY, 0);
   return vg_pick(w);
 }
 
@@ -168,7 +164,7 @@ const VgOp *vg_park(const VgOp *o, VgWarp *w) {
   if (vg_budget(w, o)) return NULL;
   w->rotating = 0;
   for (uint32_t i = 0; i < w->groups; i++) w->rotating |= w->group[i].state == VG_READY;
-  store(w, o, VG_READY, 0);
+  vg_store_group(w, o, VG_READY, 0);
   return NULL;
 }
 
@@ -206,13 +202,13 @@ const VgOp *vg_op_bra_if(const VgOp *o, VgWarp *w) {
   uint32_t stay = w->mask & ~taken;
   w->mask = taken;
   if (target > o) {
-    store(w, target, VG_READY, 0);
+    vg_store_group(w, target, VG_READY, 0);
     w->mask = stay;
     vg_order(w);
     return o + 1;
   }
   w->mask = stay;
-  store(w, o + 1, VG_READY, 0);
+  vg_store_group(w, o + 1, VG_READY, 0);
   w->mask = taken;
   vg_order(w);
   return jump(o, target, w);
@@ -232,7 +228,7 @@ const VgOp *vg_op_brx(const VgOp *o, VgWarp *w) {
       vg_fault(w, VG_FAULT_ILLEGAL_ACCESS, o->site, same);
       return NULL;
     }
-    store(w, w->ops + targets[1 + i], VG_READY, 0);
+    vg_store_group(w, w->ops + targets[1 + i], VG_READY, 0);
   }
   if (--w->breath == 0 && vg_budget(w, o)) return NULL;
   return vg_pick(w);
@@ -333,13 +329,13 @@ const VgOp *vg_op_bar_sync(const VgOp *o, VgWarp *w) {
   if (active != w->mask) {   /* the guard splits the group: the others go on */
     uint32_t others = w->mask & ~active;
     w->mask = others;
-    store(w, o + 1, VG_READY, 0);
+    vg_store_group(w, o + 1, VG_READY, 0);
     w->mask = active;
     vg_order(w);
   }
   uint32_t id = arrive(o, w);
   if (id == VG_BARRIERS) return NULL;
-  store(w, o + 1, VG_AT_BARRIER, id);
+  vg_store_group(w, o + 1, VG_AT_BARRIER, id);
   w->rotating = 0;
   try_open(w->block, id);
   return vg_pick(w);
@@ -377,281 +373,4 @@ const VgOp *vg_op_bar_result(const VgOp *o, VgWarp *w) {
   for (int l = 0; l < VG_LANES; l++)
     if (w->mask >> l & 1) d[l] = value;
   return o + 1;
-}
-
-/* ------------------------------------------------------------------------- blocks of a launch */
-
-static void fill(VgWarp *w, int special, uint32_t value) {
-  uint32_t offset = w->worker->launch->special[special];
-  if (offset == VG_SINK) return;
-  uint32_t *lanes = (uint32_t *)(w->fixed + offset);
-  for (int l = 0; l < VG_LANES; l++) lanes[l] = value;
-}
-
-static void lanes_of(VgWarp *w) {
-  const VgLaunch *L = w->worker->launch;
-  for (uint32_t l = 0; l < VG_LANES; l++) {
-    uint32_t t[3];
-    thread_index(w, l, t);
-    uint32_t value[VG_SPECIALS] = {0};
-    for (int i = 0; i < 3; i++) value[VG_TID_X + i] = t[i];
-    value[VG_LANEID] = l, value[VG_LANEMASK_EQ] = 1u << l;
-    value[VG_LANEMASK_LT] = (1u << l) - 1, value[VG_LANEMASK_LE] = (2u << l) - 1;
-    value[VG_LANEMASK_GE] = ~((1u << l) - 1), value[VG_LANEMASK_GT] = ~((2u << l) - 1);
-    static const uint8_t by_lane[] = {VG_TID_X, VG_TID_Y, VG_TID_Z, VG_LANEID, VG_LANEMASK_EQ,
-                                      VG_LANEMASK_LE, VG_LANEMASK_LT, VG_LANEMASK_GE, VG_LANEMASK_GT};
-    for (size_t i = 0; i < sizeof by_lane; i++)
-      if (L->special[by_lane[i]] != VG_SINK)
-        ((uint32_t *)(w->fixed + L->special[by_lane[i]]))[l] = value[by_lane[i]];
-  }
-}
-
-static void constants_of(VgWarp *w) {
-  const VgLaunch *L = w->worker->launch;
-  memcpy(w->fixed, L->fixed_image, L->fixed_bytes);
-  lanes_of(w);
-  for (int i = 0; i < 3; i++) {
-    fill(w, VG_NTID_X + i, L->block[i]);
-    fill(w, VG_NCTAID_X + i, L->grid[i]);
-    fill(w, VG_NCLUSTERID_X + i, L->grid[i] / L->cluster[i]);
-    fill(w, VG_CLUSTER_NCTAID_X + i, L->cluster[i]);
-  }
-  uint64_t workspace = (uint64_t)(uintptr_t)L->grid_workspace;
-  fill(w, VG_ENVREG1, (uint32_t)(workspace >> 32)), fill(w, VG_ENVREG2, (uint32_t)workspace);
-  uint32_t ranks = L->cluster[0] * L->cluster[1] * L->cluster[2];
-  fill(w, VG_WARPID, w->index), fill(w, VG_NWARPID, L->warps_per_block), fill(w, VG_NSMID, 132);
-  fill(w, VG_CLUSTER_NCTARANK, ranks), fill(w, VG_IS_EXPLICIT_CLUSTER, ranks > 1);
-  fill(w, VG_TOTAL_SMEM_SIZE, (uint32_t)L->shared_bytes);
-  fill(w, VG_AGGR_SMEM_SIZE, (uint32_t)L->shared_bytes);
-  fill(w, VG_DYNAMIC_SMEM_SIZE, (uint32_t)L->dynamic_shared_bytes), fill(w, VG_GRIDID, 1);
-}
-
-static void position_of(VgWarp *w) {
-  const VgLaunch *L = w->worker->launch;
-  const VgBlock *b = w->block;
-  uint32_t rank = 0, scale = 1;
-  for (int i = 0; i < 3; i++) {
-    uint32_t inside = b->index[i] % L->cluster[i];
-    fill(w, VG_CTAID_X + i, b->index[i]);
-    fill(w, VG_CLUSTERID_X + i, b->index[i] / L->cluster[i]);
-    fill(w, VG_CLUSTER_CTAID_X + i, inside);
-    rank += inside * scale, scale *= L->cluster[i];
-  }
-  fill(w, VG_CLUSTER_CTARANK, rank);
-  fill(w, VG_SMID, b->number % 132);
-}
-
-static void start_warp(VgWarp *w) {
-  const VgLaunch *L = w->worker->launch;
-  uint32_t first = w->index * VG_LANES, lanes = L->threads_per_block - first;
-  w->live = lanes >= VG_LANES ? VG_FULL : (1u << lanes) - 1;
-  w->regs = w->stack, w->ops = L->ops, w->depth = 0, w->groups = 0, w->rotating = 0, w->early = NULL;
-  w->breath = BREATH, w->status = VG_RUNNING, w->mask = w->live;
-  VgFrame *frame = (VgFrame *)w->regs;
-  *frame = (VgFrame){.bytes = L->frame_bytes, .local_bytes = L->frame_local_bytes};
-  position_of(w);
-  store(w, L->ops, VG_READY, 0);
-}
-
-/* Linear block number -> index, clusters kept together. */
-static void place(VgBlock *b, uint64_t number) {
-  const VgLaunch *L = b->worker->launch;
-  uint64_t ranks = (uint64_t)L->cluster[0] * L->cluster[1] * L->cluster[2];
-  uint64_t cluster = number / ranks, rank = number % ranks;
-  for (int i = 0; i < 3; i++) {
-    uint64_t across = L->grid[i] / L->cluster[i];
-    b->index[i] = (uint32_t)(cluster % across * L->cluster[i] + rank % L->cluster[i]);
-    cluster /= across, rank /= L->cluster[i];
-  }
-  b->number = b->index[0] + L->grid[0] * (b->index[1] + L->grid[1] * b->index[2]);
-}
-
-static uint64_t gcd(uint64_t a, uint64_t b) { return b ? gcd(b, a % b) : a; }
-
-/* Sets of resident blocks in the schedule's order: as numbered, reversed, or by a coprime stride. */
-static uint64_t shuffled(const VgWorker *k, uint64_t number) {
-  uint64_t slots = k->launch->resident_blocks, sets = (k->last_block - k->first_block) / slots;
-  uint64_t set = (number - k->first_block) / slots, inside = (number - k->first_block) % slots;
-  if (k->launch->schedule == 1) set = sets - 1 - set;
-  if (k->launch->schedule == 2) {
-    uint64_t stride = k->launch->seed % sets * 2 + 1;
-    while (gcd(stride, sets) != 1) stride++;
-    set = (set * stride + k->launch->seed) % sets;
-  }
-  return k->first_block + set * slots + inside;
-}
-
-static void start_block(VgBlock *b, uint64_t number) {
-  const VgLaunch *L = b->worker->launch;
-  number = shuffled(b->worker, number);
-  place(b, number);
-  memset(b->barrier, 0, sizeof b->barrier);
-  memset(b->shared, 0xff, b->shared_bytes);   /* NaN: what was never written must show */
-  b->live_threads = L->threads_per_block, b->done = 0;
-  for (uint32_t i = 0; i < b->warp_count; i++) start_warp(&b->warps[i]);
-}
-
-static void end_block(VgBlock *b) {
-  for (uint32_t i = 0; i < b->warp_count; i++)
-    if (b->warps[i].async) vg_async_reset(&b->warps[i]);
-  b->done = 1;
-}
-
-static void run_warp(VgWarp *w) {
-  const VgOp *o = vg_pick(w);
-  while (o) o = o->run(o, w);
-}
-
-static VgWarp *nth_warp(VgBlock *b, uint32_t i, uint32_t first) {
-  uint32_t schedule = b->worker->launch->schedule;
-  if (schedule == 1) i = b->warp_count - 1 - i;
-  if (schedule == 2) i = (i + first) % b->warp_count;
-  return &b->warps[i];
-}
-
-/* Run every warp that can; 1 when any could. */
-static int run_round(VgBlock *b) {
-  int progress = 0;
-  uint32_t first = b->worker->launch->schedule == 2 ? (uint32_t)next_random(b->worker) : 0;
-  for (uint32_t i = 0; i < b->warp_count && !b->worker->stop; i++) {
-    VgWarp *w = nth_warp(b, i, first % b->warp_count);
-    if (w->status != VG_RUNNING) continue;
-    run_warp(w);
-    progress = 1;
-  }
-  return progress;
-}
-
-/* All wait. Let a collective whose members are elsewhere run with the lanes it has. */
-static int run_early(VgBlock *b) {
-  for (uint32_t i = 0; i < b->warp_count; i++) {
-    VgWarp *w = &b->warps[i];
-    for (uint32_t g = 0; g < w->groups; g++) {
-      if (w->group[g].state != VG_AT_JOIN) continue;
-      w->group[g].state = VG_READY;
-      w->early = w->group[g].op;
-      w->status = VG_RUNNING;
-      return 1;
-    }
-  }
-  return 0;
-}
-
-static void report_deadlock(VgBlock *b) {
-  static const char *const state[] = {"ready", "barrier", "collective"};
-  VgWarp *stuck = NULL;
-  char text[sizeof b->worker->fault.text] = "";
-  size_t used = 0;
-  uint32_t site = 0, lanes = 0;
-  for (uint32_t i = 0; i < b->warp_count; i++) {
-    VgWarp *w = &b->warps[i];
-    for (uint32_t g = 0; g < w->groups; g++) {
-      const VgGroup *p = &w->group[g];
-      const VgOp *at = p->state == VG_AT_BARRIER ? p->op - 1 : p->op;
-      if (!stuck) stuck = w, site = at->site, lanes = p->mask;
-      if (used + 64 < sizeof text)
-        used += (size_t)snprintf(text + used, sizeof text - used, "%u:%u:%s:%u:%u\n", w->index, at->site,
-                         state[p->state], p->barrier, (uint32_t)__builtin_popcount(p->mask));
-    }
-  }
-  if (stuck && vg_fault(stuck, VG_FAULT_DEADLOCK, site, lanes))
-    memcpy(b->worker->fault.text, text, sizeof text);
-}
-
-int vg_worker_run(VgWorker *k) {
-  uint64_t next = k->first_block;
-  uint32_t slots = k->launch->resident_blocks;
-  k->started = seconds();
-  while (!k->stop) {
-    int running = 0, progress = 0;
-    for (uint32_t s = 0; s < slots; s++) running |= !k->resident[s].done;
-    if (!running) {   /* a whole set (one block, a cluster, the grid) starts together */
-      if (next >= k->last_block) break;
-      if (next % 256 == 255 && vg_budget(&k->resident[0].warps[0], k->launch->ops)) break;
-      for (uint32_t s = 0; s < slots && next < k->last_block; s++) start_block(&k->resident[s], next++);
-      k->cluster_arrived = 0;
-    }
-    for (uint32_t s = 0; s < slots && !k->stop; s++) {
-      VgBlock *b = &k->resident[s];
-      if (b->done) continue;
-      do progress |= run_round(b);
-      while (slots == 1 && b->live_threads && !k->stop && run_round(b));
-      if (!b->live_threads) end_block(b), progress = 1;
-    }
-    if (progress || k->stop) continue;
-    for (uint32_t s = 0; s < slots && !progress; s++) progress = !k->resident[s].done && run_early(&k->resident[s]);
-    for (uint32_t s = 0; s < slots && !progress; s++)
-      if (!k->resident[s].done) report_deadlock(&k->resident[s]);
-  }
-  for (uint32_t s = 0; s < slots; s++)
-    if (!k->resident[s].done) end_block(&k->resident[s]);
-  return (int)k->fault.kind;
-}
-
-/* ------------------------------------------------------------------------------ worker storage */
-
-static void *room(uint64_t bytes) {
-  void *p = NULL;
-  uint64_t rounded = (bytes + 1023) / 1024 * 1024 + 1024;
-  if (posix_memalign(&p, 1024, rounded)) return NULL;
-  return memset(p, 0, rounded);
-}
-
-/* Zeroed like room(), but only what is touched costs time: for stacks, which are large and mostly idle. */
-static char *lazy_room(uint64_t bytes, void **whole) {
-  *whole = calloc(1, bytes + 2048);
-  return *whole ? (char *)(((uintptr_t)*whole + 1023) / 1024 * 1024) : NULL;
-}
-
-static int open_warp(VgWarp *w, VgBlock *b, uint32_t index) {
-  const VgLaunch *L = b->worker->launch;
-  w->block = b, w->worker = b->worker, w->index = index;
-  w->local_stride = L->local_bytes;
-  w->stack = lazy_room(L->stack_bytes, &w->stack_whole);
-  w->fixed = room(L->fixed_bytes);
-  w->local = lazy_room(L->local_bytes * VG_LANES, &w->local_whole);
-  if (!w->stack || !w->fixed || !w->local) return 1;
-  w->stack_end = w->stack + L->stack_bytes;
-  constants_of(w);
-  return 0;
-}
-
-static int open_block(VgBlock *b, VgWorker *k, uint32_t slot) {
-  b->worker = k, b->resident = slot, b->done = 1;
-  b->warp_count = k->launch->warps_per_block, b->shared_bytes = k->launch->shared_bytes;
-  b->shared = k->cluster_shared ? k->cluster_shared + slot * k->cluster_stride : room(b->shared_bytes);
-  b->warps = room(b->warp_count * sizeof *b->warps);
-  if (!b->shared || !b->warps) return 1;
-  for (uint32_t i = 0; i < b->warp_count; i++)
-    if (open_warp(&b->warps[i], b, i)) return 1;
-  return 0;
-}
-
-int vg_worker_open(VgWorker *k) {
-  k->random = k->launch->seed * 0x9e3779b97f4a7c15u + 0x2545f4914f6cdd1du;
-  k->resident = calloc(k->launch->resident_blocks, sizeof *k->resident);
-  if (!k->resident) return 1;
-  for (uint32_t s = 0; s < k->launch->resident_blocks; s++)
-    if (open_block(&k->resident[s], k, s)) return 1;
-  return 0;
-}
-
-void vg_worker_close(VgWorker *k) {
-  for (uint32_t s = 0; k->resident && s < k->launch->resident_blocks; s++) {
-    VgBlock *b = &k->resident[s];
-    for (uint32_t i = 0; b->warps && i < b->warp_count; i++) {
-      free(b->warps[i].stack_whole), free(b->warps[i].fixed), free(b->warps[i].local_whole);
-    }
-    free(b->warps);
-    if (!k->cluster_shared) free(b->shared);
-  }
-  free(k->resident), free(k->printed), free(k->patterns);
-  k->resident = NULL, k->printed = NULL, k->patterns = NULL;
-  vg_memory_close(k);
-}
-
-void vg_sizes(uint64_t sizes[8]) {
-  const uint64_t all[8] = {sizeof(VgOp), sizeof(VgAccess), sizeof(VgAllocation), sizeof(VgSite),
-                           sizeof(VgBlockCount), sizeof(VgFault), sizeof(VgLaunch), sizeof(VgWorker)};
-  memcpy(sizes, all, sizeof all);
 }
