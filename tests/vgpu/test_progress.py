@@ -43,7 +43,9 @@ def test_try_lock(run, schedule):
 
 def test_producer_and_consumer_warps(waits):
     out = np.zeros(32, np.int32)
-    waits.right("producer_consumer", (1,), (64,), out, np.zeros(2, np.int32), np.zeros(32, np.int32))
+    waits.right(
+        "producer_consumer", (1,), (64,), out, np.zeros(2, np.int32), np.zeros(32, np.int32)
+    )
     assert list(out) == [sum(10 * i + t for i in range(8)) for t in range(32)]
 
 

@@ -68,7 +68,9 @@ def closure(module: ir.Module, kernel: str) -> list[ir.Function]:
 
 def recursive(module: ir.Module, functions: list[ir.Function]) -> bool:
     """Whether a call can reach its own function again (or goes through a pointer)."""
-    calls = (i for f in functions for i in f.body if isinstance(i, ir.Instruction) and i.opcode == "call")
+    calls = (
+        i for f in functions for i in f.body if isinstance(i, ir.Instruction) and i.opcode == "call"
+    )
     if any(isinstance(operand, ir.Register) for call in calls for operand in call.operands):
         return True
     names = {f.name for f in functions}
