@@ -93,6 +93,6 @@ def _distinct(candidates: Iterable[Candidate]) -> Iterator[Candidate]:
             yield candidate
 
 
-def template() -> Template:
-    """The factory behind the entry point "template"."""
-    return Template()
+def template(languages: Sequence[str] = LANGUAGES) -> Template:
+    """The ladder of every language, then every point of every grid, in order."""
+    return Template(languages)

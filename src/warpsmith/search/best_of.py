@@ -7,7 +7,6 @@ import random
 from collections.abc import Iterator, Sequence
 
 from ..spec import Candidate, Record, Task
-from .greedy import default_space
 from .space import Space
 
 
@@ -53,8 +52,3 @@ class BestOf:
                 yield candidate
             if len(drawn) == self.n:
                 return
-
-
-def best_of(inner: Space | None = None) -> BestOf:
-    """The factory behind the entry point "best_of", over the templates unless told otherwise."""
-    return BestOf(inner or default_space())

@@ -111,16 +111,3 @@ def moves(family: Family, point: dict[str, Any]) -> Iterator[dict[str, Any]]:
         for other in (place - 1, place + 1):
             if 0 <= other < len(values):
                 yield {**point, name: values[other]}
-
-
-def greedy(inner: Space | None = None) -> Greedy:
-    """The factory behind the entry point "greedy", over the templates unless told otherwise."""
-    return Greedy(inner or default_space())
-
-
-def default_space() -> Space:
-    """The built-in "template" proposer, by its entry point as any other plug-in."""
-    from ..spec import load_plugin
-
-    space: Space = load_plugin("proposer", "template")()
-    return space

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol, runtime_checkable
 
-from ..spec import Candidate, Record, Task
+from ..spec import Candidate, Task
 
 
 @runtime_checkable
@@ -45,12 +45,3 @@ class Space(Protocol):
 def default_of(family: Family) -> dict[str, Any]:
     """The point with every parameter at its default."""
     return {name: values[0] for name, values in family.parameters.items()}
-
-
-def best_of_family(records: Sequence[Record], ids: Mapping[str, Any]) -> Record | None:
-    """The fastest right record among the given candidates; None if none is right."""
-    best: Record | None = None
-    for record in records:
-        if record.right and record.candidate.id in ids:
-            best = record.better_of(best)
-    return best
