@@ -50,6 +50,8 @@ _INTEGERS = {
     "long long": (-(1 << 63), (1 << 63) - 1), "unsigned long long": (0, (1 << 64) - 1),
 }  # fmt: skip
 
+_NUMBERS = frozenset({int, float, bool, str})
+
 _FLOATS = {"float": "<f", "double": "<d", "half": "<e"}
 
 _VECTORS = {
@@ -93,6 +95,19 @@ def cuda_index(args: Sequence[Any]) -> int | None:
         if getattr(value, "is_cuda", False):
             return int(value.get_device())
     return None
+
+
+def all_on(index: int, args: Sequence[Any]) -> bool:
+    """Whether every tensor is surely on one CUDA device; what is neither tensor nor number is not
+    sure.
+    """
+    for value in args:
+        if getattr(value, "is_cuda", False):
+            if value.get_device() != index:
+                return False
+        elif value is not None and type(value) not in _NUMBERS:
+            return False
+    return True
 
 
 def check_count(kernel: str, artifact: Artifact, args: Sequence[Any]) -> None:

@@ -3,11 +3,11 @@
 
 from __future__ import annotations
 
-import ctypes
 import functools
 import threading
 from collections import deque
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from .. import targets
@@ -22,12 +22,12 @@ from ..errors import (
 )
 from ..spec import Artifact, Target
 from . import arguments, limits
-from .arguments import Buffer
 from .launch import Request
-from .observe import Session
+from .observe import Session, open_sessions
+from .staging import Staging
 
 PLAIN_SHARED_BYTES = 48 * 1024  # more dynamic shared memory has to be asked for
-_SLOT_BYTES = 16  # parameters start at multiples of this in the staging buffer
+FORMS_KEPT = 10_000  # sizes of launches, for each kernel
 
 # CUresult: the word for a KernelFault, and what it means. The context is gone after each.
 _FAULTS = {
@@ -59,8 +59,8 @@ _REFUSALS = {
 _WORTH_JIT = {200, 209}  # machine code for another architecture: the PTX may still do
 
 
-def launch_on(index: int, request: Request, session: Session | None = None) -> None:
-    """Put a launch on the current stream of CUDA device `index`.
+def launch_on(index: int, request: Request, session: Session | None = None) -> Function:
+    """Put a launch on the current stream of CUDA device `index`; gives the loaded kernel.
 
     Returns before the kernel has run, except in a synchronous session. Raises LaunchError or
     DtypeError for what does not fit, KernelFault for what this kernel (synchronous) or an earlier
@@ -69,14 +69,12 @@ def launch_on(index: int, request: Request, session: Session | None = None) -> N
     gpu = gpu_at(index)
     gpu.check_alive(request.name)
     function = gpu.function(request.artifact, request.name)
-    function.check(gpu.target, request)
-    with function.staging.lock:
-        parameters = function.staging.fill(request, index)
-        gpu.launch(function, request, parameters)
+    function.launch(request)
     if session is not None:
         request.seen_by(session)
         if session.synchronous:
             gpu.synchronize(request.name)
+    return function
 
 
 @functools.cache
@@ -99,12 +97,22 @@ def _driver() -> Any:
     return driver
 
 
+@functools.cache
+def _current_stream() -> Callable[[int], int]:
+    """A function from a device's index to the handle of PyTorch's current stream there."""
+    import torch
+
+    raw = getattr(torch._C, "_cuda_getCurrentRawStream", None)
+    return raw or (lambda index: torch.cuda.current_stream(index).cuda_stream)
+
+
 class Gpu:
     """One CUDA device of this process: its primary context, loaded kernels, and whether it is lost."""
 
     def __init__(self, index: int, target: Target, driver: Any):
         self.index, self.target, self.driver = index, target, driver
         self.context: Any = None
+        self._context_address = 0
         self.lost = ""
         self.recent: deque[str] = deque(maxlen=8)
         self._functions: dict[int, Function] = {}
@@ -119,6 +127,7 @@ class Gpu:
         self._call("cuInit", 0)
         device = self._call("cuDeviceGet", self.index)
         self.context = self._call("cuDevicePrimaryCtxRetain", device)
+        self._context_address = int(self.context)
 
     def check_alive(self, kernel: str) -> None:
         if self.lost:
@@ -129,25 +138,37 @@ class Gpu:
         found = self._functions.get(id(artifact))
         if found is None:
             with self._lock, _Current(self):
-                found = Function(artifact, self._load(artifact, name))
+                found = Function(self, artifact, self._load(artifact, name))
                 self._functions[id(artifact)] = found
         return found
 
-    def launch(self, function: Function, request: Request, parameters: int) -> None:
-        """Put one launch on PyTorch's current stream. `parameters`: address of a void*[]."""
+    def submit(self, function: Function, form: Form, name: str) -> None:
+        """Put one launch, whose arguments are staged, on PyTorch's current stream."""
+        if int(self.driver.cuCtxGetCurrent()[1]) == self._context_address:
+            status = self._submit(function, form)
+        else:
+            with _Current(self):
+                status = self._submit(function, form)
+        if status:
+            raise self.failure(int(status), name, at_launch=True)
+        self.recent.append(name)
+
+    def _submit(self, function: Function, form: Form) -> Any:
+        driver, address = self.driver, function.staging.address
+        if form.config is None:
+            return driver.cuLaunchKernel(
+                function.handle, *form.sizes, self.stream(), address, 0
+            )[0]  # fmt: skip
+        form.config.hStream = driver.CUstream(self.stream())
+        return driver.cuLaunchKernelEx(form.config, function.handle, address, 0)[0]
+
+    def form(self, function: Function, request: Request) -> Form:
+        """Make ready for launches of this size."""
         with _Current(self):
             self._allow_shared(function, request)
-            if request.cooperative or request.artifact.cluster != (1, 1, 1):
-                config = self._config(request)
-                (status,) = self.driver.cuLaunchKernelEx(config, function.handle, parameters, 0)
-            else:
-                (status,) = self.driver.cuLaunchKernel(
-                    function.handle, *request.grid, *request.block, request.shared_bytes,
-                    self.stream(), parameters, 0,
-                )  # fmt: skip
-        if int(status) != 0:
-            raise self.failure(int(status), request.name, at_launch=True)
-        self.recent.append(request.name)
+        sizes = (*request.grid, *request.block, request.shared_bytes)
+        special = request.cooperative or request.artifact.cluster != (1, 1, 1)
+        return Form(sizes, self._config(request) if special else None)
 
     def synchronize(self, kernel: str) -> None:
         """Wait for the current stream. Raises KernelFault in the name of `kernel`."""
@@ -157,10 +178,7 @@ class Gpu:
             raise self.failure(int(status), kernel, at_launch=False)
 
     def stream(self) -> int:
-        import torch
-
-        raw = getattr(torch._C, "_cuda_getCurrentRawStream", None)
-        return raw(self.index) if raw else torch.cuda.current_stream(self.index).cuda_stream
+        return _current_stream()(self.index)
 
     def failure(self, status: int, kernel: str, *, at_launch: bool) -> Exception:
         """The typed error of a CUresult; a fault marks the device as lost."""
@@ -231,7 +249,6 @@ class Gpu:
         config.gridDimX, config.gridDimY, config.gridDimZ = request.grid
         config.blockDimX, config.blockDimY, config.blockDimZ = request.block
         config.sharedMemBytes = request.shared_bytes
-        config.hStream = driver.CUstream(self.stream())
         config.attrs = self._attributes(request)
         config.numAttrs = len(config.attrs)
         return config
@@ -274,7 +291,7 @@ class _Current:
 
     def __enter__(self) -> None:
         _, now = self.gpu.driver.cuCtxGetCurrent()
-        if int(now) != int(self.gpu.context):
+        if int(now) != self.gpu._context_address:
             self.gpu._call("cuCtxPushCurrent", self.gpu.context)
             self.pushed = True
 
@@ -283,69 +300,74 @@ class _Current:
             self.gpu.driver.cuCtxPopCurrent()
 
 
-@dataclass
+@dataclass(frozen=True, slots=True)
+class Form:
+    """A size of launch that the device can make: what the driver is told besides arguments."""
+
+    sizes: tuple[int, ...]  # grid, block, dynamic shared bytes
+    config: Any = None  # CUlaunchConfig of a cooperative or cluster launch
+
+
 class Function:
     """A loaded kernel. It holds its artifact, so that the artifact's identity stays a valid key."""
 
-    artifact: Artifact
-    handle: Any
-    shared_allowed: int = 0
-    staging: Staging = field(init=False)
-    _checked: set[tuple[Any, ...]] = field(default_factory=set)
+    def __init__(self, gpu: Gpu, artifact: Artifact, handle: Any):
+        self.gpu, self.artifact, self.handle = gpu, artifact, handle
+        self.name = arguments.readable(artifact.kernel)
+        self.staging = Staging(artifact)
+        self.shared_allowed = 0
+        self._forms: dict[Any, Form] = {}
 
-    def __post_init__(self) -> None:
-        self.staging = Staging(self.artifact)
+    def launch(self, request: Request) -> None:
+        """Check and launch anything. Raises LaunchError, DtypeError, or what the driver says."""
+        form = self._form(request)
+        with self.staging.lock:
+            if not self.staging.again(request.args, self.gpu.index):
+                self.staging.first(request.name, request.args, self.gpu.index)
+            self.gpu.submit(self, form, request.name)
 
-    def check(self, target: Target, request: Request) -> None:
-        """The limits of the target, once for every form of launch."""
-        form = (request.grid, request.block, request.shared_bytes, request.cooperative)
-        if form in self._checked:
-            return
-        limits.check(target, request.artifact, request.name, *form)
-        if len(self._checked) < 10_000:
-            self._checked.add(form)
+    def again(
+        self, grid: Any, block: Any, shared_bytes: Any, cooperative: bool, args: Sequence[Any]
+    ) -> bool:
+        """Launch in a size that was launched before, with arguments like those of an earlier launch.
+
+        False where it is not that, where a session observes, or where the device is lost: then
+        nothing was launched, and the long way says what is wrong, if anything is.
+        """
+        if open_sessions or self.gpu.lost or not (_exact(grid) and _exact(block)):
+            return False
+        if type(shared_bytes) is not int:
+            return False
+        form = self._forms.get((grid, block, shared_bytes, cooperative))
+        if form is None:
+            return False
+        with self.staging.lock:
+            if not self.staging.again(args, self.gpu.index):
+                return False
+            self.gpu.submit(self, form, self.name)
+        return True
+
+    def remember(self, grid: Any, block: Any, request: Request) -> None:
+        """Let `again` find a launch that was made by what the caller wrote for grid and block."""
+        if _exact(grid) and _exact(block):
+            key = (grid, block, request.shared_bytes, request.cooperative)
+            self._forms[key] = self._form(request)
+
+    def _form(self, request: Request) -> Form:
+        """The limits of the target, once for every size of launch."""
+        key = (request.grid, request.block, request.shared_bytes, request.cooperative)
+        found = self._forms.get(key)
+        if found is None:
+            limits.check(self.gpu.target, request.artifact, request.name, *key)
+            if len(self._forms) >= FORMS_KEPT:
+                self._forms.clear()
+            found = self._forms[key] = self.gpu.form(self, request)
+        return found
 
 
-class Staging:
-    """Where a kernel's parameters lie for the driver, which copies them before a launch returns.
+def _exact(size: Any) -> bool:
+    """Whether a size equals only sizes that mean the same: 1 does not mean True, nor 1.0."""
+    return type(size) is int or (type(size) is tuple and tuple(map(type, size)) in _INTS)
 
-    Held for one launch at a time by `lock`.
-    """
 
-    def __init__(self, artifact: Artifact):
-        self.parameters = artifact.parameters
-        self.lock = threading.RLock()
-        starts, end = [], 0
-        for parameter in self.parameters:
-            starts.append(end)
-            end += -(-parameter.size // _SLOT_BYTES) * _SLOT_BYTES
-        self._bytes = ctypes.create_string_buffer(max(end, 1))
-        self._view = memoryview(self._bytes).cast("B")
-        base = ctypes.addressof(self._bytes)
-        self._pointers = (ctypes.c_void_p * max(len(starts), 1))(*(base + s for s in starts))
-        self._slots = [(s, s + p.size) for s, p in zip(starts, self.parameters)]
-        self._known: list[set[Any]] = [set() for _ in self.parameters]  # dtypes found to fit
-
-    def fill(self, request: Request, index: int) -> int:
-        """Write the arguments; gives the address of the array of pointers to them."""
-        view, slots, known = self._view, self._slots, self._known
-        for i, value in enumerate(request.args):
-            start, end = slots[i]
-            dtype = getattr(value, "dtype", None)
-            if dtype is not None and dtype in known[i] and value.get_device() == index:
-                view[start:end] = value.data_ptr().to_bytes(8, "little")
-            else:
-                view[start:end] = self._slowly(request, i, value, index)
-        return ctypes.addressof(self._pointers)
-
-    def _slowly(self, request: Request, i: int, value: Any, index: int) -> bytes:
-        packed = arguments.pack(request.name, i, self.parameters[i], value)
-        if packed is None:
-            return bytes(8)
-        if not isinstance(packed, Buffer):
-            return packed
-        if not hasattr(value, "get_device") or value.get_device() != index:
-            arguments.place_of(request.name, request.args)  # says which argument is where
-        elif not value.dtype.is_complex:
-            self._known[i].add(value.dtype)
-        return packed.address.to_bytes(8, "little")
+_INTS = {(int,), (int, int), (int, int, int)}

@@ -5,13 +5,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .. import targets
 from ..errors import LaunchError
 from ..spec import Artifact, Launch, Target
 from . import arguments, limits
 from .observe import Session, current
+
+if TYPE_CHECKING:
+    from .cuda import Function
 
 DEFAULT_TARGET = "h100"
 
@@ -60,14 +63,15 @@ def launch(
     *,
     cooperative: bool = False,
     target: Target | None = None,
-) -> None:
+) -> Function | None:
     """Run one kernel: on the current stream of CUDA tensors' device, or now, on the virtual GPU.
 
     grid, block: an int or a tuple of up to three. shared_bytes: dynamic. args: one per parameter:
     tensors (PyTorch or NumPy) for pointers, None for a null pointer, Python numbers, and bytes,
     ctypes structures or tuples for structs and vector types. target: what the virtual GPU imitates;
     without it the enclosing `observe` says, then the artifact's architecture.
-    Without any tensor the virtual GPU runs it.
+    Without any tensor the virtual GPU runs it. Gives the loaded kernel of a CUDA device, whose
+    `again` makes launches like this one at less cost, else None.
 
     Raises LaunchError or DtypeError naming the parameter where something does not fit, KernelFault
     for what the kernel does wrong (on CUDA at a later call, except in a synchronous `observe`).
@@ -88,12 +92,14 @@ def launch(
     if index is not None:
         from .cuda import launch_on
 
-        launch_on(index, request, session)
-        return
+        function = launch_on(index, request, session)
+        function.remember(grid, block, request)
+        return function
     from .virtual import VirtualGpu
 
     arguments.place_of(name, args)
     VirtualGpu(target or (session and session.target) or imitated(artifact)).run(request, session)
+    return None
 
 
 def imitated(artifact: Artifact) -> Target:

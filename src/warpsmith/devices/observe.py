@@ -14,7 +14,7 @@ from ..errors import DeviceTimeout, UsageError
 from ..spec import Artifact, Launch, Target
 
 
-@dataclass
+@dataclass(eq=False)
 class Session:
     """What one `observe` block asks of launches, and what it has seen of them so far.
 
@@ -83,7 +83,7 @@ def build_facts(artifact: Artifact) -> dict[str, Any]:
 
 
 _session: contextvars.ContextVar[Session | None] = contextvars.ContextVar("session", default=None)
-_open: list[Session] = []
+open_sessions: list[Session] = []  # of every thread, in the order of opening
 
 
 @contextlib.contextmanager
@@ -119,11 +119,11 @@ def observe(
         )
     session = Session(target, count, max_instructions, max_seconds, synchronous, options)
     token = _session.set(session)
-    _open.append(session)
+    open_sessions.append(session)
     try:
         yield session
     finally:
-        _open.remove(session)
+        open_sessions.remove(session)
         _session.reset(token)
 
 
@@ -133,7 +133,9 @@ def current() -> Session | None:
     PyTorch runs backward of CUDA tensors in threads of its own, which inherit no context: there it
     is the session that was opened last.
     """
+    if not open_sessions:
+        return None
     session = _session.get()
-    if session is None and _open and isinstance(threading.current_thread(), threading._DummyThread):
-        return _open[-1]
+    if session is None and isinstance(threading.current_thread(), threading._DummyThread):
+        return open_sessions[-1]
     return session

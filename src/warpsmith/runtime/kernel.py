@@ -7,7 +7,7 @@ import linecache
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .. import targets
 from ..devices import arguments
@@ -17,6 +17,9 @@ from ..errors import CandidateError, LaunchError
 from ..spec import Artifact, Target
 from ..toolchains import cuda as toolchain
 from ..toolchains import signature
+
+if TYPE_CHECKING:
+    from ..devices.cuda import Function
 
 
 def cuda(
@@ -79,6 +82,7 @@ class Kernel:
         self.target = targets.get(target) if isinstance(target, str) else target
         self._shown, self._first_line = shown, first_line
         self._artifacts: dict[str, Artifact] = {}
+        self._loaded: Function | None = None  # where the last launch was, on a CUDA device
         declared = signature.kernels(text)
         self._check_named(declared)
         self.name = _bare(kernel) if kernel else declared[0].name if declared else name
@@ -122,6 +126,8 @@ class Kernel:
         return self.artifact().ptx
 
     def __getitem__(self, shape: Any) -> Launcher:
+        if type(shape) is tuple and len(shape) == 2:
+            return Launcher(self, *shape)
         return Launcher(self, *_shape(self.name, shape))
 
     @property
@@ -161,15 +167,13 @@ class Launcher:
 
     def __call__(self, *args: Any) -> None:
         """Launch. See `devices.launch.launch` for arguments and errors."""
-        target = in_force(self.kernel.target, args)
-        launch(
-            self.kernel.artifact(target),
-            self.grid,
-            self.block,
-            self.shared_bytes,
-            args,
-            cooperative=self.cooperative,
-            target=target,
+        kernel, sizes = self.kernel, (self.grid, self.block, self.shared_bytes)
+        loaded = kernel._loaded
+        if loaded is not None and loaded.again(*sizes, self.cooperative, args):
+            return
+        target = in_force(kernel.target, args)
+        kernel._loaded = launch(
+            kernel.artifact(target), *sizes, args, cooperative=self.cooperative, target=target
         )
 
 

@@ -17,7 +17,7 @@ from .gather import source_of
 from .provenance import provenance_of
 from .readme import readme, template
 from .reference import Reference, formed, outputs_of
-from .registration import CPU_WAYS, NAMESPACE, Body, nobody_watches, register, schema_of
+from .registration import CPU_WAYS, NAMESPACE, Body, register, schema_of
 
 _LOADED: dict[str, tuple[str, Body, Any, Any]] = {}  # name -> identity, body, overload, library
 
@@ -99,7 +99,9 @@ class Operator:
 
     def __init__(self, folder: Path, provenance: Mapping[str, Any], body: Body, torch_op: Any):
         self.folder, self.provenance, self.torch_op = folder, provenance, torch_op
-        self._body = body
+        from .direct import nobody_watches
+
+        self._body, self._nobody_watches = body, nobody_watches
         self._form = provenance["outputs"]["form"]
         self._names = tuple(a.name for a in body.domain.arguments)
         self._optional = tuple(a.optional for a in body.domain.arguments)
@@ -117,7 +119,7 @@ class Operator:
         return self._compute((*values, *self._weights(state)))
 
     def _compute(self, flat: tuple[Any, ...]) -> Any:
-        call = self._body.direct if nobody_watches(flat) else self.torch_op
+        call = self._body.direct if self._nobody_watches(flat) else self.torch_op
         returned = call(*flat)
         if self._form is None:
             return returned
@@ -167,6 +169,8 @@ class Operator:
         return f"warpsmith.load({str(self.folder)!r})"
 
     def _weights(self, state: Mapping[str, Any] | None) -> list[Any]:
+        if not state and not self._state_names:
+            return []
         given = {} if state is None else state
         missing = [n for n in self._state_names if n not in given]
         extra = [n for n in given if n not in self._state_names]

@@ -14,7 +14,7 @@ from typing import Any
 from ..errors import CandidateError, OperatorError, ToolchainError
 from ..spec import ENTRY
 from ..spec.load import execute
-from .domain import ALIGNMENT_BYTES, Argument, Domain, unique
+from .domain import Argument, Domain, unique
 from .reference import Reference, device_of, outputs_of, state_of, tensors_of
 
 NAMESPACE = "warpsmith"
@@ -35,6 +35,8 @@ class Body:
     """
 
     def __init__(self, name: str, reference: Reference, domain: Domain, folder: Path, count: int):
+        from . import direct
+
         self.name, self.reference, self.domain, self.folder = name, reference, domain, folder
         self.domains = [domain]  # of every loaded verdict on this candidate: any of them will do
         self.count = count  # of outputs
@@ -44,6 +46,7 @@ class Body:
         self._module: dict[str, Any] | None = None
         self._broken = ""
         self._decisions: dict[Any, tuple[str, str]] = {}
+        self._direct = direct
 
     @property
     def cpu(self) -> str:
@@ -68,23 +71,35 @@ class Body:
     def split(self, flat: Sequence[Any]) -> tuple[list[Any], dict[str, Any]]:
         """The operator's arguments as inputs and state."""
         count = len(self.domain.arguments)
+        if len(flat) == count:
+            return list(flat), {}
         return list(flat[:count]), dict(zip(self.domain.state, flat[count:]))
 
     def forward(self, *flat: Any) -> Any:
         """The values, contiguous and sharing no memory with the arguments, as torch asks for."""
-        inputs, state = self.split(flat)
-        with _on_device_of(flat):  # torch calls this below autograd: nothing is recorded
-            outputs = self._outputs("run", flat, (inputs, state))
-            if outputs is None:
-                outputs = outputs_of(self.reference(inputs, state))
-            return self.pack(_own(outputs, flat))
+        away = self._direct.elsewhere(flat)  # torch calls this below autograd: nothing is recorded
+        if away is None:
+            return self._answer(flat)
+        import torch
+
+        with torch.cuda.device(away):
+            return self._answer(flat)
 
     def direct(self, *flat: Any) -> Any:
         """`forward` without the trip through torch's dispatcher, for calls that nobody watches."""
-        import torch
-
-        with torch.no_grad():
+        before = self._direct.recording()
+        self._direct.set_recording(False)
+        try:
             return self.forward(*flat)
+        finally:
+            self._direct.set_recording(before)
+
+    def _answer(self, flat: Sequence[Any]) -> Any:
+        inputs, state = self.split(flat)
+        outputs = self._outputs("run", flat, (inputs, state))
+        if outputs is None:
+            outputs = outputs_of(self.reference(inputs, state))
+        return self.pack(self._direct.own(outputs, flat))
 
     def fake(self, *flat: Any) -> Any:
         """Shapes and dtypes, from the reference on fake tensors."""
@@ -107,7 +122,8 @@ class Body:
 
         inputs, state = self.split(flat)
         given = (list(gradients), inputs, list(outputs), state)
-        with _on_device_of(flat):
+        away = self._direct.elsewhere(flat)
+        with contextlib.nullcontext() if away is None else torch.cuda.device(away):
             found = self._outputs("grad", flat, given)
             if found is None:
                 found = self._recomputed(inputs, state, gradients)
@@ -118,7 +134,9 @@ class Body:
                     "inputs and trainable weights"
                 )
             filled = [torch.zeros_like(t) if g is None else g for g, t in zip(found, wanted)]
-            return _own(filled, [*flat, *outputs, *(g for g in gradients if g is not None)])
+            return self._direct.own(
+                filled, [*flat, *outputs, *(g for g in gradients if g is not None)]
+            )
 
     def fake_backward(
         self, gradients: Sequence[Any], outputs: Sequence[Any], *flat: Any
@@ -179,7 +197,7 @@ class Body:
 
         Remembered for calls that look the same.
         """
-        key = tuple(map(_look, flat))
+        key = self._direct.looks(flat)
         found = self._decisions.get(key)
         if found is None:
             if len(self._decisions) >= 4096:
@@ -204,7 +222,7 @@ class Body:
                 f"{NAMESPACE}::{self.name} uses its reference: {why}. Further calls like this are "
                 "counted in `fallbacks` without a warning.",
                 OperatorFallback,
-                stacklevel=4,
+                stacklevel=5,
             )
 
     def _function(self, name: str) -> Callable[..., Any]:
@@ -345,79 +363,6 @@ def _refill(value: Any, fresh: Iterator[Any]) -> Any:
     if _is_tensor_list(value):
         return [next(fresh) for _ in value]
     return None if value is None else next(fresh)
-
-
-def _own(outputs: Sequence[Any], arguments: Sequence[Any]) -> list[Any]:
-    """Contiguous outputs; one that shares memory with an argument or an earlier output is copied."""
-    taken = {t.untyped_storage().data_ptr() for v in arguments for t in tensors_of(v)} - {0}
-    owned = []
-    for output in outputs:
-        shared = output.untyped_storage().data_ptr() in taken
-        output = output.clone() if shared else output
-        output = output.contiguous()
-        taken.add(output.untyped_storage().data_ptr())
-        owned.append(output)
-    return owned
-
-
-def _look(value: Any) -> Any:
-    """What the decision depends on: shape, strides, type, device and alignment; a number itself."""
-    try:
-        start = value.data_ptr() % ALIGNMENT_BYTES
-    except AttributeError:
-        return (
-            tuple(map(_look, value)) if isinstance(value, (list, tuple)) else (type(value), value)
-        )
-    return value.shape, value.stride(), value.dtype, value.device, start
-
-
-def nobody_watches(flat: Sequence[Any]) -> bool:
-    """Whether calling the body is the same as calling the torch operator, which costs more.
-
-    It is when nothing traces, records gradients, profiles, or stands between tensors and dispatcher.
-    """
-    import torch
-
-    if torch.compiler.is_compiling() or torch.jit.is_tracing():
-        return False
-    recording = torch.is_grad_enabled()
-    for value in flat:
-        for tensor in tensors_of(value):
-            if type(tensor) not in (torch.Tensor, torch.nn.Parameter):
-                return False
-            if recording and tensor.requires_grad:
-                return False
-    return not _watchers()
-
-
-def _watchers() -> bool:
-    """Modes, transforms, dual levels or a profiler. Where torch cannot be asked: yes."""
-    import torch
-
-    try:
-        return bool(
-            torch._C._len_torch_dispatch_stack()
-            or torch._C._functorch.peek_interpreter_stack() is not None
-            or torch.autograd.forward_ad._current_level >= 0
-            or torch.autograd._profiler_enabled()
-        )
-    except AttributeError:  # private names of torch 2.11 … 2.13
-        return True
-
-
-def _on_device_of(flat: Sequence[Any]) -> Any:
-    """Make the tensors' GPU current: a dispatcher call does not."""
-    import torch
-
-    for value in flat:
-        for tensor in tensors_of(value):
-            if tensor.is_cuda and tensor.device.index != torch.cuda.current_device():
-                return torch.cuda.device(tensor.device)
-            return _STAY
-    return _STAY
-
-
-_STAY = contextlib.nullcontext()
 
 
 def _execute(entry: Path) -> dict[str, Any]:

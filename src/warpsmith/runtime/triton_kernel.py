@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -104,7 +105,8 @@ class TritonLauncher:
         everything = [*args, *kwargs.values()]
         index = arguments.cuda_index(everything)
         if index is not None:
-            arguments.place_of(self.kernel.name, everything)
+            if not arguments.all_on(index, everything):
+                arguments.place_of(self.kernel.name, everything)
             _launch_natively(self.kernel, self.grid, index, args, kwargs)
         else:
             _launch_virtually(self.kernel, self.grid, args, kwargs)
@@ -156,13 +158,14 @@ def _launch_natively(
         for hook in hooks:
             hook()
     shape = _Grid(kernel.name, grid)
-    with torch.cuda.device(index):
-        try:
+    here = torch.cuda.current_device() == index
+    try:
+        with contextlib.nullcontext() if here else torch.cuda.device(index):
             handle = fn[shape](*args, **given)
-        except WarpsmithError:
-            raise
-        except Exception as error:
-            raise native_error(kernel, gpu, error) from error
+    except WarpsmithError:
+        raise
+    except Exception as error:
+        raise native_error(kernel, gpu, error) from error
     gpu.recent.append(kernel.name)
     session = current()
     if session is not None:
