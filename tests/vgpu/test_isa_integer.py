@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import pytest
 from isa_harness import Library, op, product
 from isa_oracle import INTEGER_EDGES as EDGES
@@ -125,28 +127,37 @@ for k in ("u16", "s16"):
     for name, fn in (("add", lambda x, y: x + y), ("min", min), ("max", max)):
         case(f"{name}.{k}x2", "32 32", "32", pair(fn, k), HALVES, HALVES)
 
-for bits in (32, 64):
-    one, two = f"{bits} {bits}", f"{bits} {bits} 1"
-    top = 1 << bits
-    k = f"u{bits}"
-    case(f"add.cc.{k}", one, f"{bits} 1", lambda a, b, t=top: (a + b, int(a + b >= t)))
-    case(f"sub.cc.{k}", one, f"{bits} 1", lambda a, b: (a - b, int(a < b)))
+
+def sum_and_flag(*terms, bits):
+    """A sum and the adder's carry out; a subtraction adds the complement, as the hardware does."""
+    total = sum(terms)
+    return total, total >> bits
+
+
+# a - b is a + ~b + 1, and subc's flag takes the place of the 1: set means that nothing was borrowed
+for k in ("u32", "s32", "u64", "s64"):
+    bits = int(k[1:])
+    one, two, full = f"{bits} {bits}", f"{bits} {bits} 1", (1 << bits) - 1
+    total = partial(sum_and_flag, bits=bits)
+    case(f"add.cc.{k}", one, f"{bits} 1", total)
+    case(f"addc.cc.{k}", two, f"{bits} 1", total)
     case(f"addc.{k}", two, f"{bits}", lambda a, b, c: a + b + c)
-    case(f"addc.cc.{k}", two, f"{bits} 1", lambda a, b, c, t=top: (a + b + c, int(a + b + c >= t)))
-    case(f"subc.{k}", two, f"{bits}", lambda a, b, c: a - b - c)
-    case(f"subc.cc.{k}", two, f"{bits} 1", lambda a, b, c: (a - b - c, int(a < b + c)))
+    case(f"sub.cc.{k}", one, f"{bits} 1", lambda a, b, f=full, t=total: t(a, b ^ f, 1))
+    case(f"subc.cc.{k}", two, f"{bits} 1", lambda a, b, c, f=full, t=total: t(a, b ^ f, c))
+    case(f"subc.{k}", two, f"{bits}", lambda a, b, c: a - b - 1 + c)
     vals = (EDGES[bits][::2], EDGES[bits][1::2], EDGES[bits][::3])
     for part in ("lo", "hi"):
 
-        def product_part(a, b, part=part, n=bits):
-            return mask(a * b, n) if part == "lo" else a * b >> n
+        def product_part(a, b, part=part, n=bits, k=k):
+            exact = value(a, k) * value(b, k)
+            return mask(exact if part == "lo" else exact >> n, n)
 
-        case(f"mad.{part}.cc.{k}", f"{bits} {bits} {bits}", f"{bits} 1",
-             lambda a, b, c, f=product_part, t=top: (f(a, b) + c, int(f(a, b) + c >= t)), *vals)  # fmt: skip
-        case(f"madc.{part}.cc.{k}", f"{bits} {bits} {bits} 1", f"{bits} 1",
-             lambda a, b, c, p, f=product_part, t=top: (f(a, b) + c + p, int(f(a, b) + c + p >= t)),
-             *vals, [0, 1])  # fmt: skip
-        case(f"madc.{part}.{k}", f"{bits} {bits} {bits} 1", f"{bits}",
+        three = f"{bits} {bits} {bits}"
+        case(f"mad.{part}.cc.{k}", three, f"{bits} 1",
+             lambda a, b, c, f=product_part, t=total: t(f(a, b), c), *vals)  # fmt: skip
+        case(f"madc.{part}.cc.{k}", f"{three} 1", f"{bits} 1",
+             lambda a, b, c, p, f=product_part, t=total: t(f(a, b), c, p), *vals, [0, 1])  # fmt: skip
+        case(f"madc.{part}.{k}", f"{three} 1", f"{bits}",
              lambda a, b, c, p, f=product_part: f(a, b) + c + p, *vals, [0, 1])  # fmt: skip
 
 # --- bits ---

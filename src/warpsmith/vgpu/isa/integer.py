@@ -126,17 +126,19 @@ def sad(form: Form, a: list[str]) -> str:
 def carry_sum(form: Form, a: list[str]) -> Result:
     """Sums with a carry flag, the last argument of addc and subc and the last result with `.cc`.
 
-    A subtraction's flag is its borrow.
+    The flag is the carry out of an adder that computes a - b as a + ~b + 1: after a subtraction it
+    is set when nothing was borrowed, and subc gives a + ~b + flag. The PTX manual's "a - (b + CF)"
+    says the same of pure chains; NVRTC's 128-bit division reads a subtraction's flag with addc,
+    and ptxas makes the same machine code of subc after add.cc and after sub.cc.
     """
-    bits = form.width
+    bits, minus = form.width, form.base.startswith("sub")
     x, y = (unsigned(bits, v) for v in a[:2])
-    flag = f"(u{bits})({a[2]})" if form.base.endswith("c") else "0"
-    minus = form.base.startswith("sub")
-    value = unsigned(bits, f"{x} - {y} - {flag}" if minus else f"{x} + {y} + {flag}")
+    if minus:
+        y = unsigned(bits, f"~{y}")
+    flag = f"(u{bits})({a[2]})" if form.base.endswith("c") else str(int(minus))
+    value = unsigned(bits, f"{x} + {y} + {flag}")
     if not form.has("cc"):
         return value
-    if minus:
-        return value, f"(u32)(({x} < {y}) | (({x} == {y}) & ({flag} != 0)))"
     return value, f"(u32)(({value} < {x}) | (({value} == {x}) & ({flag} != 0)))"
 
 
