@@ -31,8 +31,20 @@ st.global.u32 [%rd3], %r9; ret; }
 """
 L = np.arange(32)
 ONES = 0xFFFFFFFF
+_IGNORE = """.shared .b32 cell[32];
+mov.u32 %r3, cell; mad.lo.u32 %r2, %r1, 4, %r3; st.shared.u32 [%r2], 7;
+mul.wide.u32 %rd2, %r1, 4; add.s64 %rd3, %rd1, %rd2; st.global.u32 [%rd3], 3;
+cp.async.ca.shared.global [%r2], [%rd3], 4, P;
+cp.async.wait_all; ld.shared.u32 %r9, [%r2];"""
 CASES = {
     "@%p1 vote.sync.ballot.b32 %r9, %p1, 0xffffff00; @!%p1 mov.u32 %r9, 5;": np.where(L > 7, 0xFFFFFF00, 5),
+    "vote.sync.ballot.b32 %r9, !%p1, -1;": 0xFF,
+    "mov.u32 %r9, 5; @%p1 vote.sync.ballot.b32 %r9, !%p1, 0xffffff00;": np.where(L > 7, 0, 5),
+    "mov.u32 %r9, 5; @!%p1 vote.sync.ballot.b32 %r9, !%p1, 0xff;": np.where(L > 7, 5, 0xFF),
+    "vote.sync.any.pred %p2, !%p1, -1; selp.u32 %r9, 1, 0, %p2;": 1,
+    "vote.sync.all.pred %p2, !%p1, -1; selp.u32 %r9, 1, 0, %p2;": 0,
+    "vote.sync.uni.pred %p2, !%p1, -1; selp.u32 %r9, 1, 0, %p2;": 0,
+    "vote.ballot.b32 %r9, !%p1;": 0xFF,
     "setp.lt.and.u32 %p2|%p3, %r1, 20, !%p1; selp.u32 %r9, 3, 4, %p2; @%p3 mov.u32 %r9, 9;": np.where(L > 7, 4, 3),
     "setp.lt.u32 %p2|%p3, %r1, 20; selp.u32 %r9, 3, 4, %p2; @%p3 mov.u32 %r9, 9;": np.where(L < 20, 3, 9),
     "lop3.b32 %r9, %r1, 3, 5, 0x96;": L ^ 3 ^ 5,
@@ -40,6 +52,8 @@ CASES = {
     "shfl.sync.bfly.b32 %r9|%p2, %r1, 3, 0x1f, -1;": L ^ 3,
     "shfl.sync.up.b32 %r9|%p2, %r1, 2, 0, -1; @!%p2 mov.u32 %r9, 99;": np.where(L < 2, 99, L - 2),
     "add.cc.u32 %r2, %r1, 0xfffffff0; addc.u32 %r9, 0, 0;": L >= 16,
+    "sub.cc.u32 %r2, %r1, 9; addc.u32 %r9, 0, 0;": L >= 9,
+    "add.cc.u32 %r2, %r1, 0xfffffff0; subc.u32 %r9, 0, 0;": np.where(L >= 16, 0, ONES),
     "sub.cc.u32 %r2, %r1, 9; subc.cc.u32 %r9, 0, 0;": np.where(L < 9, ONES, 0),
     "mad.lo.cc.u32 %r2, %r1, 0x10000000, 0x80000000; madc.hi.u32 %r9, %r1, 0x10000000, 0;": (L * 0x10000000 + 0x80000000) >> 32,
     "elect.sync _|%p2, -1; selp.u32 %r9, 1, 0, %p2;": L == 0,
@@ -63,6 +77,9 @@ CASES = {
     "bfi.b32 %r9, %r1, 0xffffffff, 4, 8;": 0xFFFFF00F | L << 4,
     "dp4a.u32.u32 %r9, %r1, 0x01010101, 5;": L + 5,
     "copysign.f32 %f1, 0fBF800000, 0f40000000; mov.b32 %r9, %f1;": 0xC0000000,
+    # the zeros of ignored sources overwrite the 7 in shared memory
+    _IGNORE.replace("P", "%p1"): np.where(L > 7, 0, 3),
+    _IGNORE.replace("P", "!%p1"): np.where(L > 7, 3, 0),
     "wgmma.fence.sync.aligned; wgmma.commit_group.sync.aligned; wgmma.wait_group.sync.aligned 0; mov.u32 %r9, 1;": 1,
 }  # fmt: skip
 

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 
 from warpsmith.errors import UnsupportedInstruction
@@ -166,8 +167,21 @@ class Emitter:
             return self.frame.register(copy)
         return self.frame.register(item)
 
+    def negated(self, ins: ir.Instruction, item: ir.Negated) -> ir.Register:
+        """A fresh predicate that holds `!p`, for handlers that read lanes as they are."""
+        from .handlers import alu_handler
+
+        copy = ir.Register(f"!@{len(self.ops)}", "pred")
+        unguarded = dataclasses.replace(
+            ins, guard=None
+        )  # the instruction's own op counts its lanes
+        alu_handler(self, unguarded, [copy], [item], lambda args: args[0])
+        return copy
+
     def data(self, ins: ir.Instruction, item: ir.Operand, bits: int, kinds: list[int]) -> int:
         """Offset of a data operand's lanes for a runtime handler; appends 0 (regs) or 1 (fixed)."""
+        if isinstance(item, ir.Negated):
+            item = self.negated(ins, item)
         known = self.known_value(item)
         if isinstance(known, FixedLanes):
             kinds.append(1)

@@ -225,7 +225,8 @@ def _async_copy(e: Emitter, ins: ir.Instruction) -> None:
     source_size: ir.Operand = ir.Sink()
     ignore: ir.Operand = ir.Sink()
     for item in rest:
-        if isinstance(item, ir.Register) and item.type == "pred":
+        predicate = item.operand if isinstance(item, ir.Negated) else item
+        if isinstance(predicate, ir.Register) and predicate.type == "pred":
             ignore = item
         else:
             source_size = item
