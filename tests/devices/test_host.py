@@ -149,3 +149,22 @@ def test_operators_are_recorded_on_the_virtual_gpu(device):
 def test_the_seed_is_set(device):
     given = body("return torch.rand(3)", [X], seed=5)
     assert torch.equal(device.run(given).outputs[0], device.run(given).outputs[0])
+
+
+def test_an_untyped_error_of_our_own_is_named_as_a_possible_bug(tmp_path):
+    from warpsmith.devices.endings import ending_of
+    from warpsmith.targets import occupancy
+
+    def raised(call):
+        try:
+            call()
+        except Exception as error:
+            return ending_of(error, tmp_path)
+        raise AssertionError("nothing was raised")
+
+    ours = raised(lambda: occupancy(None, 32, 32, 0))
+    theirs = raised(lambda: 1 // 0)
+    assert ours.outcome is theirs.outcome is Outcome.BAD_CANDIDATE
+    assert "a bug of warpsmith" in ours.message
+    assert "targets/occupancy.py:" in ours.message
+    assert "warpsmith" not in theirs.message

@@ -20,6 +20,7 @@ from ..errors import (
     PtxSyntaxError,
     ShapeError,
     UnsupportedInstruction,
+    WarpsmithError,
 )
 from ..spec import Outcome
 
@@ -94,7 +95,20 @@ def ending_of(error: BaseException, folder: Path) -> Ending:
         text = (error.text or "").strip()
         said = error.msg
     at = f" at {place}: {text}" if place else ""
-    return Ending(outcome, f"{type(error).__name__}: {said[:2000]}{at}", place, healthy)
+    inside = _inside_warpsmith(error) if outcome is Outcome.BAD_CANDIDATE else ""
+    return Ending(outcome, f"{type(error).__name__}: {said[:2000]}{at}{inside}", place, healthy)
+
+
+def _inside_warpsmith(error: BaseException) -> str:
+    """A hint for an untyped error that this package raised itself: it may be our bug."""
+    if isinstance(error, WarpsmithError):
+        return ""
+    frame = traceback.extract_tb(error.__traceback__)[-1]
+    package = Path(__file__).parents[1]
+    if package not in Path(frame.filename).parents:
+        return ""
+    where = Path(frame.filename).relative_to(package)
+    return f"; raised inside warpsmith ({where}:{frame.lineno}): if the call looks right, a bug of warpsmith"
 
 
 def _classify(error: BaseException) -> tuple[Outcome, bool]:

@@ -39,17 +39,19 @@ def main() -> None:
         parser.add_argument(name, required=True)
     options = parser.parse_args()
     options.target = from_plain(Target, json.loads(options.target))
-    _preload()
+    _preload(options.device)
     Keeper(socket.socket(fileno=options.control), options).serve()
     os._exit(0)  # the teardown of torch takes a second
 
 
 # slow to import, and start neither threads nor CUDA
 _PRELOADED = ("torch", "torch.utils.flop_counter", "warpsmith.devices.local")
+_PRELOADED_FOR_CUDA = ("torch._dynamo", "torch._inductor.compile_fx", "triton")  # torch.compile
 
 
-def _preload() -> None:
-    for name in _PRELOADED:
+def _preload(device: str) -> None:
+    os.environ.setdefault("PYTORCH_NVML_BASED_CUDA_CHECK", "1")  # cuInit would not survive a fork
+    for name in _PRELOADED + (_PRELOADED_FOR_CUDA if device == "cuda" else ()):
         importlib.import_module(name)
 
 
