@@ -52,7 +52,8 @@ EXPRESSIONS = {
         __vabsdiffs4(a,b); __vabsdiffu2(a,b); __vabs4(a); __vabsss2(a); __vneg4(a);
         __vavgu4(a,b); __vavgs2(a,b); __vhaddu4(a,b); __vmaxu4(a,b); __vmins4(a,b);
         __vmaxs2(a,b); __vminu2(a,b); __vsadu4(a,b); __vsads2(a,b); __vcmpeq4(a,b);
-        __vcmpges4(a,b); __vcmpgtu2(a,b); __vsetltu4(a,b); __vsetges2(a,b); __fns(a,b,1);
+        __vcmpges4(a,b); __vcmpgtu2(a,b); __vsetltu4(a,b); __vsetges2(a,b); __fns(a,b&31,1);
+        __fns(a,b&31,0); __fns(a,b&31,-2); __fns(a,b&31,5);
         __reduce_and_sync(~0u,a); __reduce_or_sync(~0u,a); __reduce_xor_sync(~0u,a)""",
     "u32 u32 u32 u32": """__dp4a(a,b,c); __dp2a_lo(a,b,c); __dp2a_hi(a,b,c); (a&b)|c; a^b^c;
         (a&b)|(~a&c); __viaddmax_u32(a,b,c); __viaddmin_u16x2(a,b,c); __vimax3_u32(a,b,c);

@@ -272,20 +272,23 @@ for ka in "us":
 
 
 def nth_set(m, base, offset):
-    """The manual's own loop."""
-    base, offset = base & 31, signed(offset, 32)
+    """The manual's pseudo-code; it defines bases up to 31 alone."""
+    offset = signed(offset, 32)
     if offset == 0:
         return base if m >> base & 1 else -1
-    step, count, pos = (1 if offset > 0 else -1), abs(offset), base
-    while 0 <= pos < 32:
-        count -= m >> pos & 1
-        if count == 0 and m >> pos & 1:
-            return pos
-        pos += step
+    position, count, step = base, abs(offset) - 1, 1 if offset > 0 else -1
+    while 0 <= position < 32:
+        if m >> position & 1:
+            if count == 0:
+                return position
+            count -= 1
+        position += step
     return -1
 
 
-case("fns.b32", "32 32 32", "32", nth_set, WORDS, [0, 3, 31], [0, 1, 2, 9, 0xFFFFFFFF, 0xFFFFFFFE])
+OFFSETS = [0, 1, 2, 3, 9, 16, 31, 32, 33, 0x7FFFFFFF]
+case("fns.b32", "32 32 32", "32", nth_set, WORDS, list(range(32)),
+     list(dict.fromkeys(-n * sign % 2**32 for n in (*OFFSETS, 1 << 31) for sign in (-1, 1))))  # fmt: skip
 
 
 def slct(a, b, c):

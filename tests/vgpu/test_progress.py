@@ -14,6 +14,7 @@ from launching import Bench
 pytest.importorskip("cuda.bindings.nvrtc")
 pytestmark = pytest.mark.virtual
 SCHEDULES = ("default", "reverse", "random")
+SECONDS_ALONE = {"max_seconds": 0.2, "max_instructions": 10**11}
 
 
 @pytest.fixture(scope="module")
@@ -90,13 +91,16 @@ def test_deadlock_names_each_warps_place(run):
 
 @pytest.mark.parametrize("kernel", ["forever", "forever_busy"])
 def test_endless_loops_meet_the_budget(run, kernel):
-    fault = run(kernel, (1,), (64,), np.zeros(1, np.int32), max_instructions=10**8).fault
-    assert fault.kind == "step-budget"
+    budget = 10**8
+    result = run(kernel, (1,), (64,), np.zeros(1, np.int32), max_instructions=budget)
+    assert result.fault.kind == "step-budget"
+    assert budget <= result.counters.thread_instructions < 1.5 * budget
 
 
 def test_endless_loop_meets_the_time_budget(run):
-    fault = run("forever_busy", (1,), (64,), np.zeros(1, np.int32), max_seconds=0.2).fault
-    assert fault.kind == "step-budget"
+    result = run("forever_busy", (1,), (64,), np.zeros(1, np.int32), **SECONDS_ALONE)
+    assert result.fault.kind == "step-budget"
+    assert result.counters.thread_instructions < SECONDS_ALONE["max_instructions"]
 
 
 def test_assert_and_trap(run, waits):
@@ -119,8 +123,9 @@ def test_endless_recursion_overflows_the_stack(waits):
 
 def test_many_short_blocks_meet_the_time_budget(run):
     a = np.zeros(32, np.float32)
-    result = run("vadd", (2**31 - 1,), (32,), a, a.copy(), a.copy(), 0, max_seconds=0.2)
+    result = run("vadd", (2**31 - 1,), (32,), a, a.copy(), a.copy(), 0, **SECONDS_ALONE)
     assert result.fault.kind == "step-budget"
+    assert result.counters.thread_instructions < SECONDS_ALONE["max_instructions"]
 
 
 @pytest.mark.parametrize("schedule", SCHEDULES)
