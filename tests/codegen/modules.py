@@ -180,7 +180,7 @@ TABLE = [
         lambda: [[R(3, 128).half()]]),
     Row("layer_norm", Norm, lambda: [R(4, 3, 33)], (W,), lambda: [[R(1, 1, 33)]]),
     Row("rms_norm", RmsNorm, lambda: [R(5, 33)], (W,)),
-    Row("group_norm", Groups, lambda: [R(3, 4, 5, 6)], (W,)),
+    Row("group_norm", Groups, lambda: [R(3, 4, 5, 6)], (W,), lambda: [[R(2, 4, 4, 8)]]),
     Row("instance_norm", Instance, lambda: [R(3, 4, 5, 6)], (W,)),
     Row("batch_norm", Batch, lambda: [R(3, 4, 5, 6)], (E,)),
     Row("logsumexp", lambda x: torch.logsumexp(x, 1), lambda: [R(3, 45)], (W,),

@@ -32,6 +32,7 @@ class Captured:
     single: bool  # the reference gives one tensor, not a tuple
     dropped: tuple[str, ...]
     constants: dict[str, Any]  # placeholders that are numbers written in the model
+    traced: dict[str, int]  # symbol name -> its size at the main case
 
 
 class NotCaptured(Exception):
@@ -229,13 +230,17 @@ def _read(program: Any, count: int, scalars: list[int]) -> Captured:
             if places[index] in {f"inputs[{i}]" for i in scalars}:
                 numbers.append(spec.arg.name)
     sizes: dict[str, str] = {}
+    traced: dict[str, int] = {}
     for name, source in sources.items():
         value = nodes[name].meta.get("val")
         if isinstance(value, torch.Tensor):
             for dim, size in enumerate(value.shape):
-                expr = getattr(getattr(size, "node", None), "expr", None)
+                held = getattr(size, "node", None)
+                expr, hint = getattr(held, "expr", None), getattr(held, "hint", None)
                 if expr is not None and expr.is_Symbol:
                     sizes.setdefault(str(expr), f"{source}.shape[{dim}]")
+                    if isinstance(hint, int):
+                        traced[str(expr)] = hint
     outputs, dropped = [], []
     for spec in program.graph_signature.output_specs:
         if spec.kind == OutputKind.USER_OUTPUT:
@@ -258,6 +263,7 @@ def _read(program: Any, count: int, scalars: list[int]) -> Captured:
         single,
         tuple(dropped),
         constants,
+        traced,
     )
 
 

@@ -16,7 +16,7 @@ from .expressions import (
 )
 from .ir import Region, Value, leaves
 from .layout import Index, Layout, Operand, layout_of
-from .simplify import merged, online
+from .simplify import merged, online, two_passes
 from .writer import (
     Argument,
     Names,
@@ -77,9 +77,6 @@ class Body:
         self.used: set[str] = set()
         self.vector = vector
         self.many = len(layout.stores) > 1
-
-    def end_pass(self, inside: list[Value]) -> None:
-        """Called after each pass over the columns."""
 
     def counter(self, value: Value) -> str:
         """What an iota counts, at the element in hand."""
@@ -230,9 +227,14 @@ def headers_of(layout: Layout) -> list[str]:
     return sorted({HEADERS[d] for d in dtypes if d in HEADERS})
 
 
-def prepare(region: Region, one_pass: bool = False) -> Layout:
-    """Simplified values of a region and where its tensors lie."""
+def prepare(region: Region, one_pass: bool = False, kept: bool = False) -> Layout:
+    """Simplified values of a region and where its tensors lie.
+
+    one_pass: softmax by its running pair. kept: rows stay in registers, so variances take two passes.
+    """
     tidy = merged(region)
+    if kept:
+        tidy = merged(two_passes(tidy))
     if one_pass:
         tidy = online(tidy) or tidy
         tidy = merged(tidy)
@@ -242,13 +244,20 @@ def prepare(region: Region, one_pass: bool = False) -> Layout:
 def widest_vector(layout: Layout) -> int:
     """Elements in a 16-byte access of the widest tensor that runs along the inner index; 1 if none."""
     inner = (layout.cols or layout.rows)[-1] if (layout.cols or layout.rows) else None
-    if inner is None or (layout.cols and len(layout.cols) > 1):
+    if inner is None or any(_counts_across(v, inner) for v in layout.values):
         return 1
     sizes = [BYTES[o.buffer.dtype] for o in layout.operands() if layout.contiguous_along(o, inner)]
     whole = all(
         inner not in layout.uses(o) or layout.contiguous_along(o, inner) for o in layout.operands()
     )
     return 16 // max(sizes) if sizes and whole else 1
+
+
+def _counts_across(value: Value, inner: Index) -> bool:
+    """Whether a counter moves along the inner index by more than 1 a step."""
+    if value.op != "iota" or not set(inner.axes) & set(leaves(value.detail)):
+        return False
+    return leaves(value.detail)[-1] is not inner.axes[-1]
 
 
 def vector_checks(layout: Layout, body: Body) -> str:

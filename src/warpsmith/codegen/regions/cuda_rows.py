@@ -31,39 +31,46 @@ from .writer import (
     register_dtype,
 )
 
+# rung -> who works on a row; the other rungs are named after that
+MAPPINGS = {"vector": "block", "cached": "block", "online": "block", "cached_warp": "warp"}
+KEPT = ("cached", "cached_warp")
+
 
 def rows(
     region: Region, name: str, rung: str, parameters: Mapping[str, Any], about: dict[str, Any]
 ) -> Kernel:
-    """A row program. `rung` is the mapping: "thread", "warp", "block", "vector", "cached", "online",
-    "tile" (columns far apart in memory), or "split" (two stages)."""
+    """A row program. `rung` is the mapping: "thread", "warp", "block", "vector", "cached",
+    "cached_warp", "online", "tile" (columns far apart in memory), or "split" (two stages)."""
     layout = prepare(region, one_pass=rung == "online")
     extra = extents(layout)
     arguments = arguments_of(layout, extra)
-    vector = widest_vector(layout) if rung in ("vector", "cached", "online") else 1
-    mapping = {"vector": "block", "cached": "block", "online": "block"}.get(rung, rung)
+    vector = widest_vector(layout) if rung in ("vector", "online", *KEPT) else 1
+    mapping = MAPPINGS.get(rung, rung)
     program = Program(layout)
-    cached = rung == "cached"
     taken = {a.name for a in arguments} | RESERVED
-    sections = sections_of(layout, program, taken, vector > 1, cached=False, extra=extra)
-    kept = (
-        sections_of(layout, program, taken, vector > 1, cached=True, extra=extra)
-        if cached
-        else None
-    )
+    sections = sections_of(Body(layout, taken, vector > 1, extra), program)
+    reduces = program.reduces
+    kept = None
+    if rung in KEPT:
+        held = prepare(region, kept=True)
+        held_program = Program(held)
+        kept = sections_of(CachedBody(held, taken, vector > 1, extents(held)), held_program)
+        reduces = [*reduces, *held_program.reduces]
     checks = vector_checks(layout, Body(layout, set(), True)) if vector > 1 else ""
-    arguments = used_arguments(arguments, [*sections.text(), checks])
+    text = [*sections.text(), *(kept.text() if kept else []), checks]
+    arguments = used_arguments(arguments, text)
+    threads = 32 * parameters["warps"] if rung == "cached_warp" else parameters["block"]
     context = {
         "name": name,
         "about": about,
         "headers": headers_of(layout),
-        "helpers": sorted(set(helper_names(layout)) | reducer_helpers(program)),
-        "reducers": reducer_names(program),
-        "limits": sorted({CTYPES[r.compute] for r in program.reduces}),
+        "helpers": sorted(set(helper_names(layout)) | reducer_helpers(reduces)),
+        "reducers": reducer_names(reduces),
+        "limits": sorted({CTYPES[r.compute] for r in reduces}),
         "mapping": mapping,
-        "block": parameters["block"],
+        "block": threads,
         "width": parameters.get("width", 32),
-        "items": parameters.get("items", 1),
+        "items": parameters.get("items", parameters.get("packs", 1)),
         "vector": vector,
         "streaming": sections,
         "kept": kept,
@@ -72,27 +79,26 @@ def rows(
         "checks": checks,
     }
     if rung == "split":
-        return _split(layout, program, arguments, context, parameters, name, extra)
-    block, per_block = parameters["block"], 1
-    launch = str(block)
+        return _split(layout, program, arguments, context, parameters, name)
+    per_block, launch = 1, str(threads)
     if mapping == "thread":
-        per_block = block
+        per_block = threads
     elif mapping == "warp":
-        per_block = block // 32
+        per_block = threads // 32
         launch = f"(32, {per_block})"
     elif mapping == "tile":
         per_block = parameters["width"]
-        launch = f"({per_block}, {block // per_block})"
+        launch = f"({per_block}, {threads // per_block})"
     grid = grid_text("rows", per_block, parameters)
     return Kernel(name, render("rows.cu.j2", **context), tuple(arguments), grid, launch)
 
 
-def reducer_names(program: Program) -> list[str]:
-    return sorted({REDUCTIONS[r.detail[0]].struct for r in program.reduces})
+def reducer_names(reduces: list[Value]) -> list[str]:
+    return sorted({REDUCTIONS[r.detail[0]].struct for r in reduces})
 
 
-def reducer_helpers(program: Program) -> set[str]:
-    kinds = {r.detail[0] for r in program.reduces}
+def reducer_helpers(reduces: list[Value]) -> set[str]:
+    kinds = {r.detail[0] for r in reduces}
     return {
         h for k, h in (("max", "nan_max"), ("min", "nan_min"), ("online", "nan_max")) if k in kinds
     }
@@ -113,8 +119,10 @@ def result_type(reduce: Value) -> str:
 class Pass:
     """One phase: what stands before its loop, in it, and after it.
 
-    before: row-level statements. states: (struct, name) to declare. loads: pack declarations. lines:
-    statements of one element. totals: (state, the statement that takes its result).
+    before: row-level statements. states: (struct, name) to declare. packs: declarations of packs that
+    are read. declared: of packs that are filled. lines: statements of one element. written: what is
+    done with filled packs. totals: (state, its number among the row's totals, the statement that
+    takes its result).
     """
 
     before: list[str]
@@ -124,22 +132,27 @@ class Pass:
     declared: list[str]
     lines: list[str]
     written: list[str]
-    totals: list[tuple[str, str]]
+    totals: list[tuple[str, int, str]]
 
 
 @dataclass
 class Sections:
-    """The passes of a row program, then what is written once a row."""
+    """The passes of a row program, then what is written once a row.
+
+    reading: where the row is kept, the pass that reads it. caches: (type, name) of what is kept.
+    """
 
     row_coordinates: list[str]
-    caches: list[tuple[str, str]]  # (type, name)
+    caches: list[tuple[str, str]]
+    reading: Pass | None
     passes: list[Pass]
     after: list[str]
     row_stores: list[str]
 
     def text(self) -> list[str]:
         """All statements, in no order that matters."""
-        each = [p.before + p.coordinates + p.packs + p.lines + p.written for p in self.passes]
+        passes = [self.reading, *self.passes] if self.reading else self.passes
+        each = [p.before + p.coordinates + p.packs + p.lines + p.written for p in passes]
         return [
             *self.row_coordinates,
             *self.after,
@@ -147,22 +160,20 @@ class Sections:
             *(line for p in each for line in p),
         ]
 
+    @property
+    def lone_total(self) -> bool:
+        """Whether a row has one total, so that no other total's barrier stands between two rows'."""
+        return sum(len(p.totals) for p in self.passes) == 1
 
-def sections_of(
-    layout: Layout,
-    program: Program,
-    taken: set[str],
-    vector: bool,
-    cached: bool,
-    extra: dict[str, Any],
-) -> Sections:
-    """The text of a row program, pass by pass. With `cached`, each column tensor is read once."""
-    body = (
-        CachedBody(layout, taken, vector, extra) if cached else Body(layout, taken, vector, extra)
-    )
+
+def sections_of(body: Body, program: Program) -> Sections:
+    """The text of a row program, pass by pass."""
+    layout = body.layout
+    caches, reading = body.keep() if isinstance(body, CachedBody) else ([], None)
     outside = program.outside()
     passes: list[Pass] = []
     ready: set[Value] = set()
+    slots = 0
 
     def before(level: int) -> list[str]:
         due = [
@@ -179,22 +190,28 @@ def sections_of(
         inside = program.inside([r.args[0] for r in reduces])
         states = [(struct_of(r), body.names.fresh(f"{r.name or 'total'}_state")) for r in reduces]
         lines = [body.statement(v) for v in inside if needs_statement(v)]
+        declared, written = [], []
         for reduce, (_, state) in zip(reduces, states):
             given = body.operand_text(reduce.args[0], reduce.compute)
-            where = (
-                ", col" + (" + v" if vector else "") if reduce.detail[0].startswith("arg") else ""
-            )
+            if body.vector and reduce.detail[0] == "welford":
+                pack = body.names.fresh(f"{reduce.name or 'total'}_values")
+                declared.append(f"{CTYPES[reduce.compute]} {pack}[V];")
+                lines.append(f"{pack}[v] = {given};")
+                written.append(f"{state}.add_pack({pack});")
+                continue
+            place = ", col" + (" + v" if body.vector else "")
+            where = place if reduce.detail[0].startswith("arg") else ""
             lines.append(f"{state}.add({given}{where});")
         packs = body.pack_loads(inside)
         totals = []
         for reduce, (_, state) in zip(reduces, states):
             form = REDUCTIONS[reduce.detail[0]].result.format(state)
             name = body.names.of(reduce, reduce.name or reduce.detail[0])
-            totals.append((state, f"const {result_type(reduce)} {name} = {form};"))
+            totals.append((state, slots, f"const {result_type(reduce)} {name} = {form};"))
+            slots += 1
             ready.add(reduce)
         coordinates = unravel(layout.cols, "col", body.used)
-        passes.append(Pass(head, states, coordinates, packs, [], lines, [], totals))
-        body.end_pass(inside)
+        passes.append(Pass(head, states, coordinates, packs, declared, lines, written, totals))
     head = before(program.phases)
     if program.full_stores:
         inside = program.inside([v for v, _ in program.full_stores])
@@ -206,17 +223,19 @@ def sections_of(
         passes.append(Pass(head, [], coordinates, packs, declared, lines, written, []))
         head = []
     row_stores = [body.stored(v, o) for v, o in program.row_stores]
-    caches = body.caches if isinstance(body, CachedBody) else []
-    return Sections(unravel(layout.rows, "row", body.used), caches, passes, head, row_stores)
+    row_coordinates = unravel(layout.rows, "row", body.used)
+    return Sections(row_coordinates, caches, reading, passes, head, row_stores)
 
 
 class CachedBody(Body):
-    """A body that keeps what it reads of a row in registers from the first pass on."""
+    """A body that reads what varies along a row into registers before its first pass.
+
+    All loads are then in flight before the first one is waited for.
+    """
 
     def __init__(self, *arguments: Any):
         super().__init__(*arguments)
-        self.kept: set[Value] = set()
-        self.caches: list[tuple[str, str]] = []
+        self.slots: dict[Value, str] = {}  # what is kept -> where
 
     def keeps(self, value: Value) -> bool:
         used = self.layout.uses(self.layout.loads[value])
@@ -224,23 +243,26 @@ class CachedBody(Body):
             not self.layout.rows or any(i in self.layout.rows for i in used)
         )
 
+    def keep(self) -> tuple[list[tuple[str, str]], Pass | None]:
+        """The arrays to declare as (type, name), and the pass that fills them; None for no array."""
+        held = [v for v in self.layout.loads if self.keeps(v)]
+        if not held:
+            return [], None
+        names = [self.names.fresh(f"{v.detail[0].name}_kept") for v in held]
+        place = "item * V + v" if self.vector else "item"
+        slots = {v: f"{name}[{place}]" for v, name in zip(held, names)}
+        lines = [f"{slot} = {self.loaded(v)};" for v, slot in slots.items()]
+        packs = self.pack_loads(held)
+        coordinates = unravel(self.layout.cols, "col", self.used)
+        self.slots = slots
+        caches = [(CTYPES[register_dtype(v)], name) for v, name in zip(held, names)]
+        return caches, Pass([], [], coordinates, packs, [], lines, [], [])
+
     def loaded(self, value: Value) -> str:
-        if not self.keeps(value):
-            return super().loaded(value)
-        name = f"{value.detail[0].name}_kept"
-        slot = f"{name}[item * V + v]" if self.vector else f"{name}[item]"
-        if value in self.kept:
-            return slot
-        cache = (CTYPES[register_dtype(value)], name)
-        if cache not in self.caches:
-            self.caches.append(cache)
-        return f"{slot} = {super().loaded(value)}"
+        return self.slots.get(value) or super().loaded(value)
 
     def pack_loads(self, values: list[Value]) -> list[str]:
-        return super().pack_loads([v for v in values if v not in self.kept])
-
-    def end_pass(self, inside: list[Value]) -> None:
-        self.kept.update(v for v in inside if v.op == "load" and self.keeps(v))
+        return super().pack_loads([v for v in values if v not in self.slots])
 
 
 def state_bytes(reduce: Value) -> int:
@@ -259,7 +281,6 @@ def _split(
     context: dict[str, Any],
     parameters: Mapping[str, Any],
     name: str,
-    extra: dict[str, Any],
 ) -> Kernel:
     """Two stages: blocks reduce chunks of the columns, then a warp merges the chunks of each row."""
     block, width = parameters["block"], parameters.get("width", 32)

@@ -76,6 +76,25 @@ def _pointwise_ladder(layout: Layout) -> list[Rung]:
     return rungs
 
 
+def _fitting(region: Region, each: int, choices: tuple[int, ...]) -> tuple[int, ...]:
+    """The choices behind the number of steps of `each` columns that the main case's rows take.
+
+    >>> _fitting(Region("rows", (), traced_columns=1024), 128, (4, 2, 8))
+    (8, 4, 2)
+    """
+    wanted = -(-region.traced_columns // each)
+    fits = 0 < wanted <= max(choices)
+    return tuple(dict.fromkeys([wanted, *choices])) if fits else choices
+
+
+def _block_of(region: Region, vector: int) -> int:
+    """Threads that keep a row of the main case at four packs each or fewer; 256 if it is not known."""
+    if not region.traced_columns:
+        return 256
+    sizes = (128, 256, 512)
+    return next((b for b in sizes if region.traced_columns <= 4 * b * vector), 1024)
+
+
 def _row_ladder(region: Region, layout: Layout) -> list[Rung]:
     program = Program(layout)
     rungs = [Rung("naive: one thread a row", _rows("thread"), {"block": (128, 64, 256)})]
@@ -93,8 +112,14 @@ def _row_ladder(region: Region, layout: Layout) -> list[Rung]:
             tuned = threads | {"max_blocks": MOST_BLOCKS}
             rungs.append(Rung("one block a row, 16-byte packs", _rows("vector"), tuned))
         if program.phases + bool(program.full_stores) > 1:
-            kept = {"block": (256, 128, 512, 1024), "items": (4, 2, 8, 16)}
+            vector = cuda.widest_vector(layout)
+            block = _block_of(region, vector)
+            kept = {"block": tuple(dict.fromkeys([block, *threads["block"]]))}
+            kept |= {"items": _fitting(region, block * vector, (4, 2, 8, 16))}
             rungs.append(Rung("the row kept in registers, read once", _rows("cached"), kept))
+            kept = {"warps": (4, 1, 2, 8), "packs": _fitting(region, 32 * vector, (8, 2, 4, 16))}
+            title = "one warp keeps a row in registers: no shared memory, no barrier"
+            rungs.append(Rung(title, _rows("cached_warp"), kept))
         if online(merged(region)) is not None:
             rungs.append(
                 Rung("online softmax: maximum and sum in one pass", _rows("online"), threads)

@@ -218,7 +218,7 @@ class Region:
     """What becomes one kernel: values over one space of rows (`outer`) and columns (`inner`).
 
     kind: "pointwise" (no inner axes), "rows" (reductions over inner), "contract" (a matrix product).
-    stores: (value, dims, buffer) to be written.
+    stores: (value, dims, buffer) to be written. traced_columns: at the main case; 0 if not known.
     """
 
     kind: str
@@ -226,6 +226,7 @@ class Region:
     inner: tuple[Axis, ...] = ()
     depth: int = 0
     stores: list[tuple[Value, Dims, Buffer]] = field(default_factory=list)
+    traced_columns: int = 0
 
     @property
     def rows(self) -> frozenset[Axis]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from ...spec import Task
 from .capture import Captured, NotCaptured, capture, line_of
-from .ir import Buffer, Region, TorchCall, buffers_in
+from .ir import Buffer, Region, Size, TorchCall, buffers_in, product
 from .lower import Lowering, Unmatched
 from .operations import lower
 
@@ -59,10 +59,21 @@ def plan(task: Task) -> Plan | NoPlan:
     if not any(computes(s) or not hybrid for s in ours):
         what = "; ".join(sentence(n, w) for n, w in lowering.unmatched) or "nothing to compute"
         return NoPlan(f"no operation is matched by a kernel region: {what}")
+    for region in ours:
+        region.traced_columns = _traced(product(a.size for a in region.columns), captured)
     inputs = _inputs(steps, outputs, captured, lowering)
     unmatched = tuple(sentence(n, w) for n, w in lowering.unmatched if any(
         isinstance(s, TorchCall) and s.node is n for s in steps))  # fmt: skip
     return Plan(captured, tuple(steps), inputs, tuple(outputs), unmatched)
+
+
+def _traced(size: Size, captured: Captured) -> int:
+    """A size at the main case; 0 where it is made of sizes that are not known."""
+    if isinstance(size, int):
+        return size
+    known = {s: captured.traced[str(s)] for s in size.free_symbols if str(s) in captured.traced}
+    number = size.subs(known)
+    return int(number) if number.is_integer and number.is_number else 0
 
 
 def computes(region: Region) -> bool:

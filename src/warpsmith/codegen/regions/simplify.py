@@ -1,12 +1,14 @@
-"""Tidy a region's values before they are written out: equal ones once, softmax in one pass."""
+"""Rewrite a region's values before they are written out: equal ones once, softmax in one pass,
+variances in two."""
 # SPDX-License-Identifier: Apache-2.0
 
 from __future__ import annotations
 
 import dataclasses
+from typing import Any
 
 from .expressions import compute_dtype
-from .ir import Region, Value, ancestors, leaves
+from .ir import Region, Value, ancestors, leaves, product
 
 
 def merged(region: Region) -> Region:
@@ -82,6 +84,35 @@ def online(region: Region) -> Region | None:
         else:
             _renew(value, renewed)
     return _with(region, renewed)
+
+
+def two_passes(region: Region) -> Region:
+    """The region with each Welford reduction as two sums: of the values, then of the squares of what
+    lies between them and their mean. For rows in registers, where a second pass reads nothing."""
+    renewed: dict[Value, Value] = {}
+    for value in region.values():
+        if value.op in ("welford_mean", "welford_m2"):
+            mean, m2 = _moments(value.args[0], renewed[value.args[0].args[0]])
+            renewed[value] = mean if value.op == "welford_mean" else m2
+        elif not _is_reduce(value, "welford"):
+            _renew(value, renewed)
+    return _with(region, renewed)
+
+
+def _moments(welford: Value, source: Value) -> tuple[Value, Value]:
+    """The mean of what a Welford reduction takes in, and the sum of squared deviations from it."""
+    kind: dict[str, Any] = {"dtype": welford.compute, "compute": welford.compute}
+    along = {**kind, "over": tuple(dict.fromkeys((*source.over, *welford.over)))}
+    columns = welford.detail[1]
+    size = product(a.size for a in leaves(columns))
+    whole = isinstance(size, int)
+    count = Value("const" if whole else "size", dtype="int64", detail=size)
+    fields = {**kind, "over": welford.over, "detail": ("sum", columns)}
+    total = Value("reduce", (source,), name="sum", **fields)
+    mean = Value("div", (total, count), name="mean", over=welford.over, **kind)
+    deviation = Value("sub", (source, mean), name="deviation", **along)
+    square = Value("square", (deviation,), name="squared", **along)
+    return mean, Value("reduce", (square,), name="m2", **fields)
 
 
 def _renew(value: Value, renewed: dict[Value, Value]) -> Value:

@@ -24,16 +24,17 @@ __device__ __forceinline__ State warp_total(State state) {
   return state;
 }
 
-// all threads' states merged, in every thread
-template <typename State>
+// all threads' states merged, in every thread. The totals of a row have slots of their own: the
+// barrier of one keeps the slot of another until the next row.
+template <int kSlot, typename State>
 __device__ __forceinline__ State block_total(State state) {
   __shared__ State of_warp[8];
   state = warp_total(state);
   if (threadIdx.x % 32 == 0) of_warp[threadIdx.x / 32] = state;
   __syncthreads();
-  state = threadIdx.x % 32 < 8 ? of_warp[threadIdx.x % 32] : State::none();
-  state = warp_total(state);
-  __syncthreads();  // of_warp is free for the next total
+  state = of_warp[threadIdx.x % 8];
+#pragma unroll
+  for (int mask = 4; mask > 0; mask /= 2) state.merge(state.from(mask));
   return state;
 }
 
@@ -59,7 +60,7 @@ __global__ void __launch_bounds__(256) mse_rows_partial(const float* __restrict_
     const float pow_1 = sub * sub;
     mean_state.add(pow_1);
   }
-  mean_state = block_total(mean_state);
+  mean_state = block_total<0>(mean_state);
   if (threadIdx.x == 0) {
     mean_state_parts[row * splits + chunk] = mean_state;
   }

@@ -1,7 +1,9 @@
 // softmax: max, sub, exp, sum, div
 // ladder: 1 naive: one thread a row · 2 one warp a row, shuffles ·
 //   3 one block a row, shuffles and shared memory · 4 one block a row, 16-byte packs ·
-//   5 the row kept in registers, read once · 6 online softmax: maximum and sum in one pass
+//   5 the row kept in registers, read once ·
+//   6 one warp keeps a row in registers: no shared memory, no barrier ·
+//   7 online softmax: maximum and sum in one pass
 // this file: rung 2, one warp a row, shuffles
 // Rows: inputs_0.shape[0]; columns: inputs_0.shape[1].
 

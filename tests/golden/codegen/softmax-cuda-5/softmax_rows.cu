@@ -1,7 +1,9 @@
 // softmax: max, sub, exp, sum, div
 // ladder: 1 naive: one thread a row · 2 one warp a row, shuffles ·
 //   3 one block a row, shuffles and shared memory · 4 one block a row, 16-byte packs ·
-//   5 the row kept in registers, read once · 6 online softmax: maximum and sum in one pass
+//   5 the row kept in registers, read once ·
+//   6 one warp keeps a row in registers: no shared memory, no barrier ·
+//   7 online softmax: maximum and sum in one pass
 // this file: rung 5, the row kept in registers, read once
 // Rows: inputs_0.shape[0]; columns: inputs_0.shape[1].
 
@@ -72,21 +74,22 @@ __device__ __forceinline__ State warp_total(State state) {
   return state;
 }
 
-// all threads' states merged, in every thread
-template <typename State>
+// all threads' states merged, in every thread. The totals of a row have slots of their own: the
+// barrier of one keeps the slot of another until the next row.
+template <int kSlot, typename State>
 __device__ __forceinline__ State block_total(State state) {
-  __shared__ State of_warp[8];
+  __shared__ State of_warp[4];
   state = warp_total(state);
   if (threadIdx.x % 32 == 0) of_warp[threadIdx.x / 32] = state;
   __syncthreads();
-  state = threadIdx.x % 32 < 8 ? of_warp[threadIdx.x % 32] : State::none();
-  state = warp_total(state);
-  __syncthreads();  // of_warp is free for the next total
+  state = of_warp[threadIdx.x % 4];
+#pragma unroll
+  for (int mask = 2; mask > 0; mask /= 2) state.merge(state.from(mask));
   return state;
 }
 
-constexpr int kThreads = 256;
-constexpr int kItems = 4;  // packs of a row that a thread keeps
+constexpr int kThreads = 128;
+constexpr int kItems = 1;  // packs of a row that a thread keeps
 
 template <typename Index, int V>
 __device__ __forceinline__ void softmax_rows_streaming(const float* __restrict__ inputs_0,
@@ -101,7 +104,7 @@ __device__ __forceinline__ void softmax_rows_streaming(const float* __restrict__
         amax_state.add(inputs_0_value);
       }
     }
-    amax_state = block_total(amax_state);
+    amax_state = block_total<0>(amax_state);
     const float amax = amax_state.total;
     Sum<float> sum_1_state = Sum<float>::none();
     for (Index col = threadIdx.x * V; col < cols; col += kThreads * V) {
@@ -114,7 +117,7 @@ __device__ __forceinline__ void softmax_rows_streaming(const float* __restrict__
         sum_1_state.add(exp_2);
       }
     }
-    sum_1_state = block_total(sum_1_state);
+    sum_1_state = block_total<1>(sum_1_state);
     const float sum_1 = sum_1_state.total;
     for (Index col = threadIdx.x * V; col < cols; col += kThreads * V) {
       const Pack<float, V> inputs_0_pack = load_pack<V>(inputs_0 + row * cols + col);
@@ -132,31 +135,41 @@ __device__ __forceinline__ void softmax_rows_streaming(const float* __restrict__
   }
 }
 
-// The row stays in registers after the first pass: for cols <= kItems * kThreads * V.
-template <typename Index, int V>
+// The row is read into registers first: for cols <= kItems * kThreads * V.
+// kFull: for just as many, where no column needs a check.
+template <typename Index, int V, bool kFull>
 __device__ __forceinline__ void softmax_rows_kept(const float* __restrict__ inputs_0,
     float* __restrict__ out, Index rows, Index cols) {
   for (Index row = blockIdx.x; row < rows; row += gridDim.x) {
     float inputs_0_kept[kItems * V];
+#pragma unroll
+    for (int item = 0; item < kItems; ++item) {
+      const Index col = (item * kThreads + threadIdx.x) * V;
+      if (!kFull && col >= cols) break;
+      const Pack<float, V> inputs_0_pack = load_pack<V>(inputs_0 + row * cols + col);
+#pragma unroll
+      for (int v = 0; v < V; ++v) {
+        inputs_0_kept[item * V + v] = inputs_0_pack.at[v];
+      }
+    }
     Maximum<float> amax_state = Maximum<float>::none();
 #pragma unroll
     for (int item = 0; item < kItems; ++item) {
       const Index col = (item * kThreads + threadIdx.x) * V;
-      if (col >= cols) break;
-      const Pack<float, V> inputs_0_pack = load_pack<V>(inputs_0 + row * cols + col);
+      if (!kFull && col >= cols) break;
 #pragma unroll
       for (int v = 0; v < V; ++v) {
-        const float inputs_0_value = inputs_0_kept[item * V + v] = inputs_0_pack.at[v];
+        const float inputs_0_value = inputs_0_kept[item * V + v];
         amax_state.add(inputs_0_value);
       }
     }
-    amax_state = block_total(amax_state);
+    amax_state = block_total<0>(amax_state);
     const float amax = amax_state.total;
     Sum<float> sum_1_state = Sum<float>::none();
 #pragma unroll
     for (int item = 0; item < kItems; ++item) {
       const Index col = (item * kThreads + threadIdx.x) * V;
-      if (col >= cols) break;
+      if (!kFull && col >= cols) break;
 #pragma unroll
       for (int v = 0; v < V; ++v) {
         const float inputs_0_value = inputs_0_kept[item * V + v];
@@ -165,12 +178,12 @@ __device__ __forceinline__ void softmax_rows_kept(const float* __restrict__ inpu
         sum_1_state.add(exp_2);
       }
     }
-    sum_1_state = block_total(sum_1_state);
+    sum_1_state = block_total<1>(sum_1_state);
     const float sum_1 = sum_1_state.total;
 #pragma unroll
     for (int item = 0; item < kItems; ++item) {
       const Index col = (item * kThreads + threadIdx.x) * V;
-      if (col >= cols) break;
+      if (!kFull && col >= cols) break;
       Pack<float, V> out_pack;
 #pragma unroll
       for (int v = 0; v < V; ++v) {
@@ -186,18 +199,22 @@ __device__ __forceinline__ void softmax_rows_kept(const float* __restrict__ inpu
 }
 
 template <typename Index>
-__global__ void __launch_bounds__(256) softmax_rows(const float* __restrict__ inputs_0,
+__global__ void __launch_bounds__(128) softmax_rows(const float* __restrict__ inputs_0,
     float* __restrict__ out, Index rows, Index cols) {
   constexpr int V = 4;
   if (cols % V == 0 && aligned<V>(inputs_0) && aligned<V>(out)) {
-    if (cols <= kItems * kThreads * V) {
-      softmax_rows_kept<Index, V>(inputs_0, out, rows, cols);
+    if (cols == kItems * kThreads * V) {
+      softmax_rows_kept<Index, V, true>(inputs_0, out, rows, cols);
+    } else if (cols < kItems * kThreads * V) {
+      softmax_rows_kept<Index, V, false>(inputs_0, out, rows, cols);
     } else {
       softmax_rows_streaming<Index, V>(inputs_0, out, rows, cols);
     }
   } else {
-    if (cols <= kItems * kThreads * 1) {
-      softmax_rows_kept<Index, 1>(inputs_0, out, rows, cols);
+    if (cols == kItems * kThreads) {
+      softmax_rows_kept<Index, 1, true>(inputs_0, out, rows, cols);
+    } else if (cols < kItems * kThreads) {
+      softmax_rows_kept<Index, 1, false>(inputs_0, out, rows, cols);
     } else {
       softmax_rows_streaming<Index, 1>(inputs_0, out, rows, cols);
     }
