@@ -41,6 +41,34 @@ def waiting_ranges(found: list[ir.Block]) -> list[int]:
     return sums
 
 
+def waits_alone(found: list[ir.Block]) -> set[int]:
+    """The ids of mbarrier test_wait and try_wait instructions that are all there is of their loop, so
+    that lanes may as well stop until a phase ends: `L: wait p; @!p bra L`, or
+    `L: wait p; @p bra DONE; bra L`."""
+    alone = set()
+    for block, after in zip(found, [*found[1:], None]):
+        match block.instructions:
+            case [ir.Instruction(opcode="mbarrier") as wait, ir.Instruction(opcode="bra") as leave]:
+                repeat = leave.guard is not None and leave.guard.negated
+                back = leave if repeat else _lone_branch(after)
+                if _tests(wait, leave) and back and back.operands == (ir.Symbol(block.label, 0),):
+                    alone.add(id(wait))
+    return alone
+
+
+def _tests(wait: ir.Instruction, leave: ir.Instruction) -> bool:
+    """Whether the branch's guard is the result of the unguarded wait."""
+    known = wait.has("test_wait", "try_wait") and wait.guard is None and leave.guard is not None
+    return known and leave.guard.register == wait.operands[0]
+
+
+def _lone_branch(block: ir.Block | None) -> ir.Instruction | None:
+    match block and block.instructions:
+        case [ir.Instruction(opcode="bra", guard=None) as branch]:
+            return branch
+    return None
+
+
 def callees(function: ir.Function) -> Iterator[str]:
     """Names the function calls, or takes the address of."""
     for item in function.body:

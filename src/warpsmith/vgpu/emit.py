@@ -102,6 +102,7 @@ class Emitter:
         self.shared, self.ops, self.handlers, self.functions = shared, ops, handlers, functions
         self.frame = Frame(function)
         self.spin = False  # the branch being emitted closes a loop that may wait
+        self.alone: set[int] = set()  # ids of waits that are all there is of their loop
         self.definitions = definitions(function)
         self.known: dict[str, Known] = {}  # registers whose value never changes
         self.kernel_parameters: dict[str, int] = {}

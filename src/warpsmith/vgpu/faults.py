@@ -249,7 +249,7 @@ def _tell_deadlock(raw: RawFault, scene: _Scene) -> _Found:
     waiting = []
     for line in _text(raw).splitlines():
         warp, site, state, barrier, threads = line.split(":")
-        what = f"barrier {barrier}" if state == "barrier" else f"a {state}"
+        what = {"barrier": f"barrier {barrier}", "mbarrier": "an mbarrier"}.get(state, f"a {state}")
         at = _spot(scene.place_of(int(site)))
         waiting.append(f"{threads} threads of warp {warp} wait at {what}{at}")
     found = _tell_other(raw, scene)

@@ -68,6 +68,7 @@ class _Translation:
         found = analysis.blocks(function)
         labels: dict[str, int] = {b.label: b.index for b in found if b.label}
         waiting = analysis.waiting_ranges(found)
+        e.alone = analysis.waits_alone(found)
         starts = []
         for block in found:
             starts.append(len(self.ops))

@@ -61,7 +61,7 @@ def _test(e: Emitter, ins: ir.Instruction) -> None:
     lanes, flags, offset = e.address(ins, address)
     kinds = [0, 0]
     a = [lanes, offset & 0xFFFF_FFFF, e.data(ins, target, 32, kinds),
-         e.data(ins, wanted, 32 if parity else 64, kinds)]  # fmt: skip
+         e.data(ins, wanted, 32 if parity else 64, kinds), int(id(ins) in e.alone)]  # fmt: skip
     e.op(ins, "vg_op_mbarrier_test", a, kinds=bits(kinds), flags=flags, aux=_how(ins),
          imm=int(parity))  # fmt: skip
 

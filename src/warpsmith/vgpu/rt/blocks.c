@@ -164,7 +164,7 @@ static int run_early(VgBlock *b) {
 }
 
 static void report_deadlock(VgBlock *b) {
-  static const char *const state[] = {"ready", "barrier", "collective"};
+  static const char *const state[] = {"ready", "barrier", "collective", "mbarrier"};
   VgWarp *stuck = NULL;
   char text[sizeof b->worker->fault.text] = "";
   size_t used = 0;

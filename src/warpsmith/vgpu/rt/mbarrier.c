@@ -75,6 +75,29 @@ static uint64_t changed(uint64_t word, uint64_t what, uint64_t value) {
   return settled(b);
 }
 
+/* Lanes that stopped at a barrier look again: one of them was made, unmade or ended a phase. */
+static void wake(VgWarp *running) {
+  VgWorker *k = running->worker;
+  for (uint32_t s = 0; s < k->launch->resident_blocks; s++) {
+    VgBlock *b = &k->resident[s];
+    for (uint32_t i = 0; i < b->warp_count && !b->done; i++)
+      for (uint32_t g = 0; g < b->warps[i].groups; g++) {
+        if (b->warps[i].group[g].state != VG_AT_MBARRIER) continue;
+        b->warps[i].group[g].state = VG_READY, b->warps[i].status = VG_RUNNING;
+      }
+  }
+  vg_order(running);
+}
+
+/* Change the barrier at p. */
+static void change(VgWarp *w, char *p, uint64_t what, uint64_t value) {
+  uint64_t before, after;
+  memcpy(&before, p, 8);
+  after = changed(before, what, value);
+  memcpy(p, &after, 8);
+  if (what == INIT || what == INVAL || (before ^ after) >> 63) wake(w);
+}
+
 const VgOp *vg_op_mbarrier(const VgOp *o, VgWarp *w) {
   uint32_t mask = vg_active(o, w);
   uint64_t *result = (uint64_t *)operand(o, w, 2);
@@ -87,17 +110,18 @@ const VgOp *vg_op_mbarrier(const VgOp *o, VgWarp *w) {
     uint64_t word;
     memcpy(&word, p, 8);
     if (result) result[l] = word;
-    word = changed(word, o->imm, value ? value[l] : 1);
-    memcpy(p, &word, 8);
+    change(w, p, o->imm, value ? value[l] : 1);
   }
   return w->worker->stop ? NULL : o + 1;
 }
 
-/* test_wait, try_wait: a[2] the predicate, a[3] state (imm 0, uint64_t) or parity (imm 1). */
+/* test_wait, try_wait: a[2] the predicate, a[3] state (imm 0, uint64_t) or parity (imm 1). a[4]: its
+ * loop does nothing else, so lanes stop here until a phase ends; what can never end is a deadlock. */
 const VgOp *vg_op_mbarrier_test(const VgOp *o, VgWarp *w) {
   uint32_t mask = vg_active(o, w);
   uint32_t *done = (uint32_t *)operand(o, w, 2);
   const char *wanted = operand(o, w, 3);
+  uint32_t any = 0;
   for (int l = 0; l < VG_LANES; l++) {
     if (!(mask >> l & 1)) continue;
     char *p = shared_at(o, w, l, lane_address(o, w, l), 8);
@@ -106,7 +130,9 @@ const VgOp *vg_op_mbarrier_test(const VgOp *o, VgWarp *w) {
     memcpy(&word, p, 8);
     uint64_t parity = o->imm ? ((const uint32_t *)wanted)[l] & 1 : ((const uint64_t *)wanted)[l] >> 63;
     if (done) done[l] = word >> 63 != parity;
+    any |= word >> 63 != parity;
   }
+  if (o->a[4] && mask && !any) return vg_wait(o, w, VG_AT_MBARRIER, 0);
   return o + 1;
 }
 
@@ -143,12 +169,10 @@ const VgOp *vg_op_bulk_copy(const VgOp *o, VgWarp *w) {
     uint64_t bytes = lane_value(o, w, 3, l, 0);
     if (vg_bulk_copy(w, o->site, (uint32_t)l, to, from, bytes)) return NULL;
     if (o->a[4] == VG_SINK) continue;
-    uint64_t at = host_address(w, lane_value(o, w, 4, l, how >> 10 & 1) + o->a[6], how >> 4 & 3), word;
+    uint64_t at = host_address(w, lane_value(o, w, 4, l, how >> 10 & 1) + o->a[6], how >> 4 & 3);
     char *p = shared_at(o, w, l, at, 8);
     if (!p) return NULL;
-    memcpy(&word, p, 8);
-    word = changed(word, COMPLETE_TX, bytes);
-    memcpy(p, &word, 8);
+    change(w, p, COMPLETE_TX, bytes);
   }
   return o + 1;
 }

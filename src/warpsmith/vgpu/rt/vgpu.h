@@ -173,7 +173,7 @@ typedef enum VgSpecial {
 
 /* ---------------------------------------------------------------------------- machine state */
 
-typedef enum VgState { VG_READY, VG_AT_BARRIER, VG_AT_JOIN } VgState;
+typedef enum VgState { VG_READY, VG_AT_BARRIER, VG_AT_JOIN, VG_AT_MBARRIER } VgState;
 typedef enum VgStatus { VG_RUNNING, VG_BLOCKED, VG_DONE } VgStatus;
 
 /* Lanes of a warp that are not running now: where they continue and what they wait for. */
