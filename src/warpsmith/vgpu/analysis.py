@@ -51,15 +51,20 @@ def waits_alone(found: list[ir.Block]) -> set[int]:
             case [ir.Instruction(opcode="mbarrier") as wait, ir.Instruction(opcode="bra") as leave]:
                 repeat = leave.guard is not None and leave.guard.negated
                 back = leave if repeat else _lone_branch(after)
-                if _tests(wait, leave) and back and back.operands == (ir.Symbol(block.label, 0),):
+                if (
+                    _tests(wait, leave)
+                    and back
+                    and back.operands == (ir.Symbol(block.label or ""),)
+                ):
                     alone.add(id(wait))
     return alone
 
 
 def _tests(wait: ir.Instruction, leave: ir.Instruction) -> bool:
     """Whether the branch's guard is the result of the unguarded wait."""
-    known = wait.has("test_wait", "try_wait") and wait.guard is None and leave.guard is not None
-    return known and leave.guard.register == wait.operands[0]
+    if leave.guard is None or wait.guard is not None or not wait.has("test_wait", "try_wait"):
+        return False
+    return leave.guard.register == wait.operands[0]
 
 
 def _lone_branch(block: ir.Block | None) -> ir.Instruction | None:
