@@ -39,19 +39,18 @@ def main() -> None:
         parser.add_argument(name, required=True)
     options = parser.parse_args()
     options.target = from_plain(Target, json.loads(options.target))
-    _preload(options.device)
+    _preload()
     Keeper(socket.socket(fileno=options.control), options).serve()
     os._exit(0)  # the teardown of torch takes a second
 
 
 # slow to import, and start neither threads nor CUDA
 _PRELOADED = ("torch", "torch.utils.flop_counter", "warpsmith.devices.local")
-_PRELOADED_FOR_CUDA = ("torch._dynamo", "torch._inductor.compile_fx", "triton")  # torch.compile
 
 
-def _preload(device: str) -> None:
+def _preload() -> None:
     os.environ.setdefault("PYTORCH_NVML_BASED_CUDA_CHECK", "1")  # cuInit would not survive a fork
-    for name in _PRELOADED + (_PRELOADED_FOR_CUDA if device == "cuda" else ()):
+    for name in _PRELOADED:
         importlib.import_module(name)
 
 
