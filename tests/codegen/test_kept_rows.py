@@ -112,3 +112,21 @@ def test_kept_variances_divide_nothing_along_the_row(template):
     assert kept.count(" / ") == 2, "mean and variance of the row"
     assert "__shared__" not in text
     assert "__syncthreads" not in text
+
+
+@pytest.mark.virtual
+def test_triton_kernels_never_call_a_method_of_a_size():
+    """Triton makes a Python int of an argument that is 1; older versions have no int.to."""
+    import re
+    from pathlib import Path
+
+    from warpsmith.codegen import regions
+    from warpsmith.spec import load_task
+
+    task = load_task(Path(__file__).parents[2] / "examples/reduction/task.py")
+    plan = regions.plan(task)
+    for family in regions.families(plan, "triton"):
+        point = {name: values[0] for name, values in family.parameters.items()}
+        text = regions.candidate(plan, task, family, point, "test").entry
+        assert re.search(r"tl\.cast\((rows|cols), tl\.float32\)", text)
+        assert not re.search(r"\b(rows|cols)\.to\(", text)

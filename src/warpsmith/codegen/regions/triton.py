@@ -76,7 +76,8 @@ class Body:
             return f"({text})" if text.startswith("-") else text
         if value.op == "size":
             name = size_name_of(self.layout, value.detail, self.extra)
-            return f"{name}.to({TRITON_TYPES[dtype]})" if is_float(dtype) else name
+            # a size of 1 is a Python int inside the kernel, which has no .to
+            return f"tl.cast({name}, {TRITON_TYPES[dtype]})" if is_float(dtype) else name
         if value.op == "iota":
             text = linear_count(self.layout, value, self.used)
             return f"({text}).to({TRITON_TYPES[dtype]})" if dtype != "int64" else f"({text})"
@@ -121,7 +122,7 @@ class Body:
         operand = self.layout.loads[value]
         held, wanted = operand.buffer.dtype, register_dtype(value)
         if operand.buffer.scalar:
-            return f"{operand.buffer.name}.to({TRITON_TYPES[wanted]})"
+            return f"tl.cast({operand.buffer.name}, {TRITON_TYPES[wanted]})"
         at = offset(self.layout, operand, self.used)
         mask = self.mask(operand)
         text = (
