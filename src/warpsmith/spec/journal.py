@@ -3,12 +3,12 @@
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import json
 import os
 import sqlite3
 import threading
-import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -24,8 +24,6 @@ from .task import Task
 SCHEMA = 1
 APPLICATION_ID = 0x77617270  # "warp" in the file's header, so that `file` and we know it
 BUSY_SECONDS = 5.0
-KNOCK_SECONDS = 0.1
-YIELD_SECONDS = 0.2
 
 _TABLES = """
 CREATE TABLE facts (key TEXT PRIMARY KEY, value TEXT NOT NULL);
@@ -63,9 +61,10 @@ class Journal:
     Records are numbered from 1 in the order of their verdicts and never change. Files of candidates
     are stored once, under their SHA-256. Values are the JSON of `to_plain`, so any SQLite reads them.
 
-    One process writes, any number read at the same time. The writer holds SQLite's own write lock
-    from the first append until it closes or dies; the lock dies with its process, so none is ever
-    stale. The file wants a local disk: SQLite's write-ahead log does not work over NFS.
+    One process writes, any number read at the same time. From its first append until it closes or
+    dies the writer holds the operating system's lock on `<path>.writer`; the lock dies with its
+    process, so none is ever stale, whatever files lie about. The file wants a local disk: SQLite's
+    write-ahead log does not work over NFS.
 
     Every method raises JournalError when the file cannot be read, is not a journal, was written by
     a newer warpsmith, or has another writer.
@@ -81,7 +80,7 @@ class Journal:
         self._lock = threading.RLock()
         self._records: list[Record] = []
         self._files: dict[str, str] = {}
-        self._writes = False
+        self._writer: int | None = None
         self._connection = self._connect()
         try:
             self._check_header()
@@ -112,7 +111,7 @@ class Journal:
             "created": _now(),
         }
         _write_new(path, {key: _dumps(value, key) for key, value in facts.items()})
-        return cls(path)._take(knock=False)
+        return cls(path).claim()
 
     @classmethod
     def open(cls, path: str | Path, *, write: bool = False) -> Journal:
@@ -122,21 +121,11 @@ class Journal:
 
     def claim(self) -> Journal:
         """Become the writer. JournalError if another process is."""
-        return self._take(knock=True)
-
-    def _take(self, *, knock: bool) -> Journal:
         with self._lock:
-            if self._writes:
-                return self
-            if knock:
-                # A writer lets go for microseconds at each commit. Who slips in there gives the lock
-                # back once, so that the rightful writer has it again, and is then refused.
-                self._begin(KNOCK_SECONDS)
-                self._connection.rollback()
-                time.sleep(YIELD_SECONDS)
-            self._begin(KNOCK_SECONDS)
-            with self._transaction():
-                self._insert_event(Event(_now(), "opened", text=f"process {os.getpid()}"))
+            if self._writer is None:
+                self._writer = self._lock_writer()
+                with self._transaction():
+                    self._insert_event(Event(_now(), "opened", text=f"process {os.getpid()}"))
         return self
 
     def append(self, record: Record) -> Record:
@@ -232,9 +221,9 @@ class Journal:
     def close(self) -> None:
         """Give the write lock back. A closed journal cannot be used again."""
         with self._lock:
-            if self._writes:
-                self._connection.rollback()
-                self._writes = False
+            if self._writer is not None:
+                os.close(self._writer)
+                self._writer = None
             self._connection.close()
 
     def __enter__(self) -> Journal:
@@ -274,34 +263,35 @@ class Journal:
         if not self._rows("SELECT 1 FROM facts WHERE key = 'task'"):
             raise JournalError(f"{self.path} has no task: it is not a whole journal")
 
-    def _begin(self, seconds: float = BUSY_SECONDS) -> None:
-        """Take the write lock, waiting that long. The writer takes it again after each commit."""
-        self._writes = False
+    def _lock_writer(self) -> int:
+        """The descriptor whose lock makes this process the only writer."""
+        lock = self.path.with_name(self.path.name + ".writer")
         try:
-            with self._typed():
-                self._connection.execute(f"PRAGMA busy_timeout = {round(seconds * 1e3)}")
-                self._connection.execute("BEGIN IMMEDIATE")
-        except JournalError as error:
-            if "locked" in str(error):
-                raise JournalError(
-                    f"{self.path} has another writer: a run is going on there. Wait for it, stop "
-                    "it, or give this run a folder of its own; reading is fine meanwhile."
-                ) from None
-            raise
-        self._writes = True
+            descriptor = os.open(lock, os.O_RDWR | os.O_CREAT, 0o644)
+        except OSError as error:
+            raise JournalError(f"{self.path} cannot be written: {error}") from error
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            os.close(descriptor)
+            raise JournalError(
+                f"{self.path} has another writer: a run is going on there. Wait for it, stop "
+                "it, or give this run a folder of its own; reading is fine meanwhile."
+            ) from None
+        return descriptor
 
     @contextmanager
     def _transaction(self) -> Iterator[Any]:
-        """One atomic step of the writer, inside the transaction that it always holds open."""
-        try:
-            with self._typed():
+        """One atomic step of the writer."""
+        with self._typed():
+            self._connection.execute("BEGIN IMMEDIATE")
+            try:
                 yield self._connection.execute
                 self._connection.execute("COMMIT")
-        except BaseException:
-            self._connection.rollback()  # a commit that fails (disk full) must leave nothing behind
-            raise
-        finally:
-            self._begin()
+            except BaseException:
+                if self._connection.in_transaction:  # disk full: nothing is left behind
+                    self._connection.rollback()
+                raise
 
     def _insert_event(self, event: Event) -> None:
         row = (event.at, event.kind, event.seconds, event.text)
