@@ -188,6 +188,14 @@ FAULT_KINDS = (
     "trap",
     "stack-overflow",
     "illegal-access",  # what a CUDA GPU says when it cannot say more
+    "readonly-write",  # a store to an input that was declared const
+    "use-after-free",
+    "async-copy-not-awaited",  # shared memory touched while a copy into it is under way
+    "missing-syncwarp",  # lanes of one warp, unordered: a warning
+    "barrier-mismatch",  # wrong thread counts, or arrivals at different barriers
+    "leak",  # device malloc without free: a warning
+    "invalid-free",
+    "double-free",
 )
 
 

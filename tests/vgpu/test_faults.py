@@ -111,7 +111,7 @@ def test_a_null_pointer():
 
 def test_an_input_is_written():
     found = fault("adds", 1, 32, out_const=np.zeros(32, np.int32), n=1)
-    assert found.kind == "illegal-access"
+    assert found.kind == "readonly-write"
     assert "writes 4 bytes at out_const[0], which is read-only" in found.message
 
 

@@ -601,7 +601,7 @@ def test_a_readonly_tensor(buffer):
     found = fault(
         memory, lambda b: b.store(b.access("global", 4), buffer.ctypes.data + LANES * 4, data4())
     )
-    assert found.kind == "illegal-access"
+    assert found.kind == "readonly-write"
     assert "writes 4 bytes at w[0], which is read-only" in found.message
 
 

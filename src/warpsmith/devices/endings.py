@@ -42,6 +42,9 @@ FAULTS = {
     "misaligned": Outcome.MISALIGNED,
     "deadlock": Outcome.DEADLOCK,
     "divergent-barrier": Outcome.DEADLOCK,
+    "barrier-mismatch": Outcome.DEADLOCK,
+    "use-after-free": Outcome.OUT_OF_BOUNDS,
+    "readonly-write": Outcome.INPUT_CHANGED,  # a store to a const argument
     "step-budget": Outcome.TIMED_OUT,
 }
 
@@ -77,8 +80,6 @@ def ending_of(error: BaseException, folder: Path) -> Ending:
     place, text = _own_line(error, folder)
     if isinstance(error, KernelFault):
         outcome = FAULTS.get(error.kind, Outcome.FAULT)
-        if error.kind == "illegal-access" and "read-only" in error.message:
-            outcome = Outcome.INPUT_CHANGED  # the virtual GPU stops a store to a const argument
         return Ending(outcome, str(error), error.source or place, error.kind != "illegal-access")
     if isinstance(error, SystemExit):
         return Ending(

@@ -28,13 +28,14 @@ class Session:
     max_instructions: int | None = None
     max_seconds: float | None = None
     synchronous: bool = False
-    options: Mapping[str, Any] = field(default_factory=dict)  # schedule, seed, workers
+    options: Mapping[str, Any] = field(default_factory=dict)  # schedule, seed, workers, checks
     launches: list[Launch] = field(default_factory=list)
     kernels: list[Mapping[str, Any]] = field(default_factory=list)
     printed: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     counters: list[Any] = field(default_factory=list)  # vgpu.Counters, with their sites
     tensors: list[Mapping[str, tuple[int, int]]] = field(default_factory=list)
+    findings: list[Any] = field(default_factory=list)  # vgpu.Fault of every launch, warnings too
     seconds: float = 0.0  # spent in the virtual GPU
     _known: set[str] = field(default_factory=set)
 
@@ -101,7 +102,8 @@ def observe(
     target: what the virtual GPU imitates; a CUDA device is its own target. count: exact counters,
     on the virtual GPU. max_instructions: for each launch. max_seconds: for all launches together.
     synchronous: wait for each CUDA launch, so that a fault names the kernel that made it.
-    Other options go to the virtual GPU: schedule, seed, workers. Blocks nest; the inner one sees.
+    Other options go to the virtual GPU: schedule, seed, workers, and checks (a vgpu.Checks: run under
+    the sanitizer, and collect what it finds in `findings`). Blocks nest; the inner one sees.
 
         with observe(count=True) as seen:
             kernel[grid, block](x, out, n)
@@ -111,11 +113,11 @@ def observe(
         from .. import targets
 
         target = targets.get(target)
-    unknown = set(options) - {"schedule", "seed", "workers"}
+    unknown = set(options) - {"schedule", "seed", "workers", "checks"}
     if unknown:
         raise UsageError(
             f"observe has no option {', '.join(sorted(unknown))}: expected target, count, "
-            "max_instructions, max_seconds, synchronous, schedule, seed or workers"
+            "max_instructions, max_seconds, synchronous, schedule, seed, workers or checks"
         )
     session = Session(target, count, max_instructions, max_seconds, synchronous, options)
     token = _session.set(session)

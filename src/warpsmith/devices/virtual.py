@@ -186,6 +186,7 @@ def _budgets(session: Session | None) -> dict[str, Any]:
 def _record(session: Session, request: Request, tensors: _Tensors, result: Any) -> None:
     session.seconds += result.seconds
     session.tensors.append(tensors.registrations())
+    session.findings.extend(result.findings)
     if result.printed:
         session.printed.append(result.printed)
     if session.count:

@@ -6,8 +6,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from .checks import Checks
     from .counters import Counters
-    from .faults import Fault
+    from .faults import Fault, Party
     from .launch import LaunchResult, Module, load
     from .memory import Memory
     from .signature import KernelInfo, Parameter
@@ -15,9 +16,11 @@ if TYPE_CHECKING:
 _HOME = {
     "load": "launch", "Module": "launch", "KernelInfo": "signature", "LaunchResult": "launch",
     "Parameter": "signature", "Memory": "memory", "Counters": "counters", "Fault": "faults",
+    "Checks": "checks", "Party": "faults",
 }  # fmt: skip
 
 __all__ = [
+    "Checks",
     "Counters",
     "Fault",
     "KernelInfo",
@@ -25,6 +28,7 @@ __all__ = [
     "Memory",
     "Module",
     "Parameter",
+    "Party",
     "load",
 ]
 

@@ -12,6 +12,14 @@ from warpsmith.vgpu.memory import Allocation, Memory
 
 NEAR_BYTES = 1 << 20  # farther from every tensor, an address is just a wild one
 SPACES = ("generic", "global", "shared", "local", "const", "param")
+SEVERITIES = ("error", "warning", "info")
+DEEDS = ("", "read", "write", "atomic", "copy")  # VgDeed in rt/vgpu.h
+
+
+def _source(file: str, line: int, ptx_line: int) -> str:
+    if file:
+        return f"{file}:{line}"
+    return f"PTX line {ptx_line}" if ptx_line else ""
 
 
 class RawFault(Protocol):
@@ -39,8 +47,34 @@ class Place(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
+class Party:
+    """The second thread of a race: who, where, and what it did ("read", "write", "atomic", "copy")."""
+
+    block: tuple[int, int, int]
+    thread: tuple[int, int, int]
+    action: str
+    source_file: str = ""
+    source_line: int = 0
+    ptx_line: int = 0
+
+    @property
+    def source(self) -> str:
+        """ "softmax.cu:17", or the PTX line where the kernel has no line information."""
+        return _source(self.source_file, self.source_line, self.ptx_line)
+
+    def __str__(self) -> str:
+        at = f" at {self.source}" if self.source else ""
+        return f"the {self.action} by thread {xyz(self.thread)} of block {xyz(self.block)}{at}"
+
+
+@dataclass(frozen=True, slots=True)
 class Fault:
-    """The first thing that a kernel did wrong. `index` counts the tensor's elements."""
+    """One thing that a kernel did wrong. `index` counts the tensor's elements.
+
+    severity: "error"; "warning" for what works on some machines or by luck, and for leaks; "info" for
+    what is legal and worth knowing. other: the second party of a race. count: how many accesses by
+    single threads did the same at the same instructions.
+    """
 
     kind: str  # one of errors.FAULT_KINDS
     message: str
@@ -54,13 +88,14 @@ class Fault:
     tensor: str = ""
     index: int | None = None
     details: dict[str, object] = field(default_factory=dict)
+    severity: str = "error"  # one of SEVERITIES
+    other: Party | None = None
+    count: int = 1
 
     @property
     def source(self) -> str:
         """ "softmax.cu:17", or the PTX line where the kernel has no line information."""
-        if self.source_file:
-            return f"{self.source_file}:{self.source_line}"
-        return f"PTX line {self.ptx_line}" if self.ptx_line else ""
+        return _source(self.source_file, self.source_line, self.ptx_line)
 
     def error(self) -> KernelFault:
         """The exception to raise."""
@@ -80,9 +115,9 @@ def describe(
 ) -> Fault:
     """The runtime's record as a Fault. place_of: from an instruction number to its lines."""
     kind = FAULT_KINDS[raw.kind - 1]
-    block, thread = _triple(raw.block), _triple(raw.thread)
+    block, thread = triple(raw.block), triple(raw.thread)
     found = _TELLERS.get(kind, _tell_other)(raw, _Scene(memory, kind, place_of))
-    who = f"thread {_xyz(thread)} of block {_xyz(block)}"
+    who = f"thread {xyz(thread)} of block {xyz(block)}"
     others = bin(raw.lanes).count("1") - 1
     company = f" (and {others} more threads of its warp)" if others > 0 and found.by_thread else ""
     return Fault(
@@ -108,11 +143,11 @@ class _Found:
     details: dict[str, object] = field(default_factory=dict)
 
 
-def _triple(three: Any) -> tuple[int, int, int]:
+def triple(three: Any) -> tuple[int, int, int]:
     return int(three[0]), int(three[1]), int(three[2])
 
 
-def _xyz(three: tuple[int, int, int]) -> str:
+def xyz(three: tuple[int, int, int]) -> str:
     return f"({three[0]},{three[1]},{three[2]})"
 
 
@@ -120,14 +155,14 @@ def _does(raw: RawFault) -> str:
     return f"{'writes' if raw.is_store else 'reads'} {raw.bytes} bytes"
 
 
-def _because(cause: str) -> str:
+def because(cause: str) -> str:
     return f"; usual cause: {cause}"
 
 
 # ---------------------------------------------------------------------------- addresses in words
 
 
-def _windowed(raw: RawFault) -> bool:
+def windowed(raw: RawFault) -> bool:
     return SPACES[raw.space] in ("shared", "local")
 
 
@@ -153,18 +188,18 @@ def _side(raw: RawFault, begin: int, end: int) -> str:
 
 
 def _tell_bounds(raw: RawFault, scene: _Scene) -> _Found:
-    if _windowed(raw):
+    if windowed(raw):
         return _tell_window(raw)
     near = scene.memory.lookup(raw.address) or scene.memory.nearest(raw.address)
     if near is None or near.gap(raw.address) > NEAR_BYTES:
         hint = f", the nearest is {near.name!r}" if near else ""
         text = f"{_does(raw)} at address {raw.address:#x}, which is in no tensor{hint}"
         cause = "a wrong pointer or stride, or a tensor that was not passed to this launch"
-        return _Found(text + _because(cause), raw.address)
+        return _Found(text + because(cause), raw.address)
     index = _element(raw, near)
     where = f"{near.name}[{index}], {_side(raw, near.address, near.end)} ({_size(near, raw)})"
     cause = "the index is not checked against n" if index >= 0 else "an index below 0"
-    return _Found(f"{_does(raw)} at {where}" + _because(cause), raw.address, near.name, index)
+    return _Found(f"{_does(raw)} at {where}" + because(cause), raw.address, near.name, index)
 
 
 def _tell_window(raw: RawFault) -> _Found:
@@ -181,7 +216,7 @@ def _tell_window(raw: RawFault) -> _Found:
     text = (
         f"{_does(raw)} at {space} offset {_signed(offset)}, {place} of {owner} ({raw.limit} bytes)"
     )
-    return _Found(text + _because(causes[space]), offset, space)
+    return _Found(text + because(causes[space]), offset, space)
 
 
 def _signed(offset: int) -> int:
@@ -190,27 +225,27 @@ def _signed(offset: int) -> int:
 
 def _tell_misaligned(raw: RawFault, scene: _Scene) -> _Found:
     cause = f"a vector access whose index is not a multiple of its {raw.bytes} bytes"
-    if _windowed(raw):
+    if windowed(raw):
         text = f"{_does(raw)} at {SPACES[raw.space]} offset {_signed(raw.address)}"
         return _Found(
-            f"{text}, not a multiple of {raw.bytes}" + _because(cause),
+            f"{text}, not a multiple of {raw.bytes}" + because(cause),
             raw.address,
             SPACES[raw.space],
         )
     near = scene.memory.lookup(raw.address)
     text = f"{_does(raw)} at address {raw.address:#x}, not a multiple of {raw.bytes}"
     if near is None:
-        return _Found(text + _because(cause), raw.address)
+        return _Found(text + because(cause), raw.address)
     index, past = _element(raw, near), raw.address - near.address
     text = f"{_does(raw)} at {near.name}[{index}], byte {past}, not a multiple of {raw.bytes}"
-    return _Found(text + _because(cause), raw.address, near.name, index)
+    return _Found(text + because(cause), raw.address, near.name, index)
 
 
 def _tell_null(raw: RawFault, scene: _Scene) -> _Found:
     offset = _signed(raw.address)
     plus = f" {'plus' if offset > 0 else 'minus'} {abs(offset)} bytes" if offset else ""
     cause = "an argument that is missing, empty or in the wrong place"
-    return _Found(f"{_does(raw)} through a null pointer{plus}" + _because(cause), raw.address)
+    return _Found(f"{_does(raw)} through a null pointer{plus}" + because(cause), raw.address)
 
 
 def _tell_illegal(raw: RawFault, scene: _Scene) -> _Found:
@@ -220,7 +255,7 @@ def _tell_illegal(raw: RawFault, scene: _Scene) -> _Found:
     index = _element(raw, near)
     text = f"{_does(raw)} at {near.name}[{index}], which is read-only"
     cause = "an input is written, or inputs and outputs are swapped"
-    return _Found(text + _because(cause), raw.address, near.name, index)
+    return _Found(text + because(cause), raw.address, near.name, index)
 
 
 _WORDS = {
@@ -237,6 +272,18 @@ _WORDS = {
     "trap": "executed a trap",
     "stack-overflow": "called too deep; usual cause: endless recursion",
     "illegal-access": "did something that the machine does not allow",
+    "readonly-write": "writes memory that is read-only; usual cause: an input is written, or inputs "
+    "and outputs are swapped",
+    "use-after-free": "uses memory that was freed; usual cause: a pointer kept longer than its block",
+    "async-copy-not-awaited": "touches memory that an asynchronous copy may still be writing; usual "
+    "cause: a missing cp.async.wait_group or mbarrier wait before the barrier",
+    "missing-syncwarp": "passes values between lanes of a warp through memory; usual cause: a missing "
+    "__syncwarp()",
+    "barrier-mismatch": "waits at a barrier whose other arrivals do not fit; usual cause: a wrong "
+    "thread count, or two barriers where one was meant",
+    "leak": "allocated memory that the launch did not free; usual cause: a missing free()",
+    "invalid-free": "frees what malloc did not return; usual cause: a pointer that was moved",
+    "double-free": "frees a block for the second time; usual cause: two owners of one pointer",
 }
 
 
@@ -275,6 +322,6 @@ _TELLERS: dict[str, Callable[[RawFault, _Scene], _Found]] = {
     "out-of-bounds": _tell_bounds,
     "misaligned": _tell_misaligned,
     "null-pointer": _tell_null,
-    "illegal-access": _tell_illegal,
+    "readonly-write": _tell_illegal,
     "deadlock": _tell_deadlock,
 }

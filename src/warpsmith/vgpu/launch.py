@@ -17,8 +17,10 @@ import numpy as np
 from warpsmith.errors import LaunchError, UnknownName
 
 from . import build, layout
+from .checks import Checks
 from .counters import Counters, collect
 from .faults import Fault, Place, describe
+from .findings import describe_finding
 from .loaded import Loaded
 from .memory import Memory, empty
 from .program import Program
@@ -33,13 +35,16 @@ _SCHEDULES = ("default", "reverse", "random")
 
 @dataclass(frozen=True, slots=True)
 class LaunchResult:
-    """What a launch did. `fault` is the first thing that went wrong, or None."""
+    """What a launch did. `fault` is the first error, or None; `findings` all distinct problems with
+    checks, warnings too, in the order they were found (without checks: the fault alone)."""
 
     counters: Counters
     fault: Fault | None
     printed: str
     seconds: float
     early_collectives: int = 0  # `.sync` instructions that ran though member lanes were elsewhere
+    findings: tuple[Fault, ...] = ()
+    unchecked: int = 0  # tensors too large for the shadow memory of race checks: not checked
 
 
 class Module:
@@ -83,7 +88,7 @@ class Module:
         cluster: Sequence[int] = (1, 1, 1), cooperative: bool = False,
         memory: Memory | None = None, count: bool = True,
         max_instructions: int = 20_000_000_000, max_seconds: float = 60.0,
-        schedule: str = "default", seed: int = 0, workers: int = 1,
+        schedule: str = "default", seed: int = 0, workers: int = 1, checks: Checks | None = None,
     ) -> LaunchResult:  # fmt: skip
         """Run a kernel on `grid` blocks of `block` threads and wait for it.
 
@@ -91,7 +96,8 @@ class Module:
         memory: the table that global accesses are checked against; None checks only null and
         alignment. count: keep the memory counters. schedule: "default", "reverse" or "random" order
         of warps, groups and blocks. The launch stops with a fault of kind "step-budget" after
-        `max_instructions` thread instructions or `max_seconds`.
+        `max_instructions` thread instructions or `max_seconds`. checks: run under the sanitizer, in
+        one worker whatever `workers` says; None: only bounds, alignment, null and const.
 
         Raises LaunchError when the launch does not fit the kernel, UnsupportedInstruction when the
         kernel uses what the virtual GPU does not have. What the kernel does wrong is a value:
@@ -110,6 +116,8 @@ class Module:
         record.cooperative, record.seed = int(cooperative), seed
         record.schedule = _SCHEDULES.index(schedule)
         record.max_instructions, record.max_seconds = max_instructions, max_seconds
+        if checks is not None and checks.bits:
+            record.checks, record.max_findings = checks.bits, checks.max_findings
         return launch.run(workers)
 
 
@@ -179,7 +187,8 @@ class _Launch:
         blocks = shape.grid[0] * shape.grid[1] * shape.grid[2]
         ranks = shape.cluster[0] * shape.cluster[1] * shape.cluster[2]
         record.resident_blocks = blocks if record.cooperative else ranks
-        workers = 1 if record.cooperative or ranks > 1 else max(1, min(workers, blocks // ranks))
+        alone = record.cooperative or record.checks or ranks > 1
+        workers = 1 if alone else max(1, min(workers, blocks // ranks))
         record.parallel = int(workers > 1)
         bounds = [ranks * (blocks // ranks * i // workers) for i in range(workers + 1)]
         parts = [_Worker(record, first, last) for first, last in itertools.pairwise(bounds)]
@@ -201,14 +210,26 @@ class _Launch:
         return self._result(parts, seconds)
 
     def _result(self, parts: list[_Worker], seconds: float) -> LaunchResult:
-        fault = next((p.fault for p in parts if p.fault is not None), None)
-        found = None
-        if fault is not None:
-            found = describe(fault, self.allowed, self.loaded.program.kernel, self._place)
+        findings = self._findings(parts)
         return LaunchResult(
-            self._counters(parts), found, b"".join(p.printed for p in parts).decode(errors="replace"),
-            seconds, sum(p.early_collectives for p in parts),
+            self._counters(parts), next((f for f in findings if f.severity == "error"), None),
+            b"".join(p.printed for p in parts).decode(errors="replace"),
+            seconds, sum(p.early_collectives for p in parts), findings,
+            sum(int(p.raw.unchecked) for p in parts),
         )  # fmt: skip
+
+    def _findings(self, parts: list[_Worker]) -> tuple[Fault, ...]:
+        """What the sanitizer recorded, then what ended the launch."""
+        kernel = self.loaded.program.kernel
+        found = [
+            describe_finding(raw, self.allowed, kernel, self._place)
+            for part in parts
+            for raw in part.findings
+        ]
+        fatal = next((p.fault for p in parts if p.fault is not None), None)
+        if fatal is not None:
+            found.append(describe(fatal, self.allowed, kernel, self._place))
+        return tuple(found)
 
     def _place(self, site: int) -> Place:
         ins = self.loaded.program.instructions[site]
@@ -241,6 +262,8 @@ class _Worker:
             launch=ctypes.pointer(record), sites=self.sites.ctypes.data,
             blocks=self.blocks.ctypes.data, first_block=first, last_block=last,
         )  # fmt: skip
+        self.rows = (layout.VgFinding * record.max_findings)()
+        self.raw.findings = ctypes.addressof(self.rows) if record.max_findings else None
         self.printed = b""
         self.others: list[_Worker] = []
 
@@ -263,6 +286,10 @@ class _Worker:
     @property
     def fault(self) -> layout.VgFault | None:
         return self.raw.fault if self.raw.fault.kind else None
+
+    @property
+    def findings(self) -> list[layout.VgFinding]:
+        return list(self.rows[: self.raw.finding_count])
 
     @property
     def early_collectives(self) -> int:

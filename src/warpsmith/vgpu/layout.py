@@ -38,6 +38,21 @@ class VgFault(c.Structure):
     ]  # fmt: skip
 
 
+class VgParty(c.Structure):
+    _fields_ = [
+        ("site", c.c_uint32), ("deed", c.c_uint32), ("warp", c.c_uint32), ("lane", c.c_uint32),
+        ("block", c.c_uint32 * 3), ("thread", c.c_uint32 * 3),
+    ]  # fmt: skip
+
+
+class VgFinding(c.Structure):
+    _fields_ = [
+        ("kind", c.c_uint32), ("severity", c.c_uint32), ("who", VgParty), ("other", VgParty),
+        ("space", c.c_uint32), ("bytes", c.c_uint32), ("lanes", c.c_uint32), ("hint", c.c_uint32),
+        ("address", c.c_uint64), ("limit", c.c_uint64), ("count", c.c_uint64),
+    ]  # fmt: skip
+
+
 class VgLaunch(c.Structure):
     _fields_ = [
         ("ops", c.c_void_p), ("grid", c.c_uint32 * 3), ("block", c.c_uint32 * 3),
@@ -52,7 +67,7 @@ class VgLaunch(c.Structure):
         ("resident_blocks", c.c_uint32), ("seed", c.c_uint64), ("max_instructions", c.c_uint64),
         ("max_seconds", c.c_double), ("grid_workspace", c.c_void_p), ("heap", c.c_void_p), ("heap_bytes", c.c_uint64),
         ("heap_used", c.c_void_p), ("special", c.c_uint32 * len(SPECIALS)),
-        ("reserved", c.c_uint32),
+        ("checks", c.c_uint32), ("max_findings", c.c_uint32),
     ]  # fmt: skip
 
 
@@ -73,16 +88,17 @@ class VgWorker(c.Structure):
         ("printed_room", c.c_uint64), ("clock", c.c_uint64), ("random", c.c_uint64),
         ("early_collectives", c.c_uint64), ("cluster_arrived", c.c_uint64),
         ("cluster_phase", c.c_uint64), ("stop", c.c_int), ("started", c.c_double),
-        ("fault", VgFault),
+        ("fault", VgFault), ("check", c.c_void_p), ("findings", c.c_void_p),
+        ("finding_count", c.c_uint32), ("unchecked", c.c_uint32),
     ]  # fmt: skip
 
 
 @cache
 def check(library: c.CDLL) -> None:
     """Raise when the compiled runtime lays its structures out differently."""
-    theirs = (c.c_uint64 * 8)()
+    theirs = (c.c_uint64 * 9)()
     library.vg_sizes(theirs)
     ours = (OP.itemsize, ACCESS.itemsize, ALLOCATION.itemsize, SITE.itemsize, BLOCK.itemsize,
-            c.sizeof(VgFault), c.sizeof(VgLaunch), c.sizeof(VgWorker))  # fmt: skip
+            c.sizeof(VgFault), c.sizeof(VgLaunch), c.sizeof(VgWorker), c.sizeof(VgFinding))  # fmt: skip
     if tuple(theirs) != ours:
         raise ToolchainError(f"rt/vgpu.h and vgpu/layout.py disagree: {tuple(theirs)} and {ours}")

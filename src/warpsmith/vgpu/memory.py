@@ -30,13 +30,17 @@ ALLOCATION = np.dtype(
 
 @dataclass(frozen=True, slots=True)
 class Allocation:
-    """A span of host memory that a kernel may use. `element_bytes` 0: not a typed tensor."""
+    """A span of host memory that a kernel may use. `element_bytes` 0: not a typed tensor.
+
+    initialized False: reading what no kernel of a launch has written first is a finding.
+    """
 
     address: int
     nbytes: int
     name: str
     readonly: bool = False
     element_bytes: int = 0
+    initialized: bool = True
 
     @property
     def end(self) -> int:
@@ -102,6 +106,7 @@ class Memory:
         readonly: bool = False,
         *,
         element_bytes: int = 0,
+        initialized: bool = True,
     ) -> Allocation:
         """Allow [address, address + nbytes). Overlapping allocations (views) are allowed together.
 
@@ -112,7 +117,7 @@ class Memory:
                 f"cannot register {name!r} at address {address} with {nbytes} bytes: "
                 "expected a positive address and a size of 0 or more."
             )
-        allocation = Allocation(address, nbytes, name, readonly, element_bytes)
+        allocation = Allocation(address, nbytes, name, readonly, element_bytes, initialized)
         insort(self._allocations, allocation, key=lambda a: (a.address, -a.nbytes))
         return allocation
 

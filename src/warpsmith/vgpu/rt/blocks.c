@@ -276,8 +276,9 @@ void vg_worker_close(VgWorker *k) {
   vg_memory_close(k);
 }
 
-void vg_sizes(uint64_t sizes[8]) {
-  const uint64_t all[8] = {sizeof(VgOp), sizeof(VgAccess), sizeof(VgAllocation), sizeof(VgSite),
-                           sizeof(VgBlockCount), sizeof(VgFault), sizeof(VgLaunch), sizeof(VgWorker)};
+void vg_sizes(uint64_t sizes[9]) {
+  const uint64_t all[9] = {sizeof(VgOp), sizeof(VgAccess), sizeof(VgAllocation), sizeof(VgSite),
+                           sizeof(VgBlockCount), sizeof(VgFault), sizeof(VgLaunch), sizeof(VgWorker),
+                           sizeof(VgFinding)};
   memcpy(sizes, all, sizeof all);
 }

@@ -76,7 +76,7 @@ static uint32_t verdict(const VgLaunch *launch, uint64_t address, const VgReach 
   if (!row && near_null) return VG_FAULT_NULL_POINTER;
   if (address & (r->width - 1)) return VG_FAULT_MISALIGNED;
   if (!row || !inside(row, address, r->width)) return VG_FAULT_OUT_OF_BOUNDS;
-  return r->is_store && row->readonly ? VG_FAULT_ILLEGAL_ACCESS : VG_FAULT_NONE;
+  return r->is_store && row->readonly ? VG_FAULT_READONLY_WRITE : VG_FAULT_NONE;
 }
 
 static uint32_t window_verdict(uint64_t offset, uint64_t limit, const VgReach *r) {

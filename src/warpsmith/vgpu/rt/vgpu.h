@@ -94,7 +94,9 @@ typedef struct VgBlockCount {
 typedef enum VgFaultKind {
   VG_FAULT_NONE, VG_FAULT_OUT_OF_BOUNDS, VG_FAULT_MISALIGNED, VG_FAULT_NULL_POINTER, VG_FAULT_RACE,
   VG_FAULT_UNINITIALIZED, VG_FAULT_DIVERGENT_BARRIER, VG_FAULT_DEADLOCK, VG_FAULT_STEP_BUDGET,
-  VG_FAULT_ASSERT, VG_FAULT_TRAP, VG_FAULT_STACK_OVERFLOW, VG_FAULT_ILLEGAL_ACCESS
+  VG_FAULT_ASSERT, VG_FAULT_TRAP, VG_FAULT_STACK_OVERFLOW, VG_FAULT_ILLEGAL_ACCESS,
+  VG_FAULT_READONLY_WRITE, VG_FAULT_USE_AFTER_FREE, VG_FAULT_ASYNC_COPY, VG_FAULT_MISSING_SYNCWARP,
+  VG_FAULT_BARRIER_MISMATCH, VG_FAULT_LEAK, VG_FAULT_INVALID_FREE, VG_FAULT_DOUBLE_FREE
 } VgFaultKind;
 
 /* The first fault of a worker. Written by vg_fault(), read by the host. */
@@ -113,6 +115,34 @@ typedef struct VgFault {
   uint64_t limit;       /* shared and local: the size of the window */
   char text[512];       /* assert: message; deadlock: each warp's place, "warp:site:state" lines */
 } VgFault;
+
+/* What the sanitizer looks for: bits of VgLaunch.checks, in the order of vgpu/checks.py. */
+enum {
+  VG_CHECK_UNINITIALIZED = 1, VG_CHECK_RACES = 2, VG_CHECK_GLOBAL_RACES = 4, VG_CHECK_ASYNC = 8,
+  VG_CHECK_WARP_SYNC = 16, VG_CHECK_BARRIERS = 32, VG_CHECK_LEAKS = 64
+};
+
+typedef enum VgSeverity { VG_ERROR, VG_WARNING, VG_INFO } VgSeverity;
+/* What a party of a race did: order of vgpu/faults.py. */
+typedef enum VgDeed { VG_DID_NOTHING, VG_DID_READ, VG_DID_WRITE, VG_DID_ATOMIC, VG_DID_COPY } VgDeed;
+
+/* One thread's part in a finding. */
+typedef struct VgParty {
+  uint32_t site, deed, warp, lane;
+  uint32_t block[3], thread[3];
+} VgParty;
+
+/* One distinct problem of a launch with checks: what was seen first, and how often. */
+typedef struct VgFinding {
+  uint32_t kind;        /* VgFaultKind */
+  uint32_t severity;    /* VgSeverity */
+  VgParty who, other;   /* other.deed VG_DID_NOTHING: there is none */
+  uint32_t space, bytes;      /* VgSpace, bytes of one lane's access */
+  uint32_t lanes;       /* mask of all bad lanes */
+  uint32_t hint;        /* by kind: vgpu/faults.py reads it */
+  uint64_t address, limit;    /* as in VgFault */
+  uint64_t count;       /* lanes that did the same, summed */
+} VgFinding;
 
 /* ------------------------------------------------------------------------------------ the code */
 
@@ -269,7 +299,8 @@ struct VgLaunch {
   uint64_t heap_bytes;
   uint64_t *heap_used;
   uint32_t special[VG_SPECIALS];/* offsets in w->fixed of special registers; VG_SINK: unused */
-  uint32_t reserved;
+  uint32_t checks;      /* VG_CHECK_… of a launch with the sanitizer; 0: none */
+  uint32_t max_findings;/* distinct ones, after which the launch ends */
 };
 
 /* One host thread's part of a launch. */
@@ -294,6 +325,9 @@ struct VgWorker {
   volatile int stop;    /* nonzero: a fault was recorded, every handler returns NULL soon */
   double started;
   VgFault fault;
+  void *check;          /* the sanitizer's state; NULL: nothing but the cheap checks */
+  VgFinding *findings;  /* of the host: launch->max_findings rows */
+  uint32_t finding_count, unchecked;  /* unchecked: allocations too large for shadow memory */
 };
 
 /* ------------------------------------------------------------- for handlers: the running lanes */
@@ -406,7 +440,7 @@ int vg_worker_open(VgWorker *worker);
 int vg_worker_run(VgWorker *worker);
 void vg_worker_close(VgWorker *worker);
 /* sizeof of the structures in the order op, access, allocation, site, block count, fault, launch,
- * worker: the host checks its own layout against it. */
-void vg_sizes(uint64_t sizes[8]);
+ * worker, finding: the host checks its own layout against it. */
+void vg_sizes(uint64_t sizes[9]);
 
 #endif
