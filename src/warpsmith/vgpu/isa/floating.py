@@ -74,9 +74,20 @@ def add(form: Form, a: list[str]) -> str:
     return finish(form, name, store(name, sum_))
 
 
-@alu("add sub mul", types="f16 bf16", mods="rn ftz sat")
+def widened(form: Form, a: list[str]) -> tuple[Form, list[str]]:
+    """`add.f32.bf16 d, a, c` · `fma.f32.bf16 d, a, b, c` (sm_100): all but the last operand are
+    narrow, the operation is f32's."""
+    wide = [f"w_b32({load(form.type, unsigned(16, x))})" for x in a[:-1]]
+    return form.but(types=("f32",)), [*wide, a[-1]]
+
+
+@alu("add sub mul", types="f16 bf16", mods=f"{_ROUNDED} ftz sat", also="f32")
 def add_half(form: Form, a: list[str]) -> str:
     name = form.type
+    if "f32" in form.types and form.base != "mul":
+        return add(*widened(form, a))
+    if "f32" in form.types or _mode(form):
+        return form.refuse("only additions and subtractions of f32 take a narrow operand")
     x, y = (flush(form, name, v) for v in a)
     if form.base == "mul" and name == "bf16":
         return finish(form, name, f"w_mul_bf16({x}, {y})")
@@ -98,9 +109,13 @@ def fma(form: Form, a: list[str]) -> str:
     return finish(form, name, store(name, f"w_fma_{name}({operands})"))
 
 
-@alu("fma", types="f16 bf16", mods="rn ftz sat relu")
+@alu("fma", types="f16 bf16", mods=f"{_ROUNDED} ftz sat relu", also="f32")
 def fma_half(form: Form, a: list[str]) -> str:
     name = form.type
+    if "f32" in form.types:
+        return fma(*widened(form, a))
+    if _mode(form):
+        return form.refuse("half precision rounds to nearest")
     operands = ", ".join(flush(form, name, v) for v in a)
     return finish(form, name, f"w_fma_{name}({operands})")
 
