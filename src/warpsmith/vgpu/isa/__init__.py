@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import importlib
 
-_RULES = ("alu", "move", "collective", "control", "memory", "calls", "mbarrier")
+_RULES = ("alu", "move", "collective", "control", "memory", "calls", "mbarrier", "tcgen05")
 
 
 def load_rules() -> None:

@@ -113,11 +113,13 @@ static void start_block(VgBlock *b, uint64_t number) {
   place(b, number);
   memset(b->barrier, 0, sizeof b->barrier);
   memset(b->shared, 0xff, b->shared_bytes);   /* NaN: what was never written must show */
+  vg_tensor_start(b);
   b->live_threads = L->threads_per_block, b->done = 0;
   for (uint32_t i = 0; i < b->warp_count; i++) start_warp(&b->warps[i]);
 }
 
 static void end_block(VgBlock *b) {
+  if (!b->worker->stop) vg_tensor_end(b);
   for (uint32_t i = 0; i < b->warp_count; i++)
     if (b->warps[i].async) vg_async_reset(&b->warps[i]);
   b->done = 1;
@@ -268,7 +270,7 @@ void vg_worker_close(VgWorker *k) {
     for (uint32_t i = 0; b->warps && i < b->warp_count; i++) {
       free(b->warps[i].stack_whole), free(b->warps[i].fixed), free(b->warps[i].local_whole);
     }
-    free(b->warps);
+    free(b->warps), free(b->tensor);
     if (!k->cluster_shared) free(b->shared);
   }
   free(k->resident), free(k->printed), free(k->patterns);

@@ -39,7 +39,7 @@ void vg_movmatrix(uint32_t mask, uint32_t *d, const uint32_t *a);
 
 typedef enum VgElement {
   VG_E_F16, VG_E_BF16, VG_E_TF32, VG_E_E4M3, VG_E_E5M2, VG_E_S8, VG_E_U8, VG_E_S4, VG_E_U4, VG_E_B1,
-  VG_E_F32, VG_E_S32, VG_E_F64
+  VG_E_F32, VG_E_S32, VG_E_F64, VG_E_E2M3, VG_E_E3M2, VG_E_E2M1
 } VgElement;
 enum { VG_MMA_SATURATE = 1, VG_MMA_AND = 2 };
 
@@ -81,5 +81,53 @@ int vg_wmma_store(VgWarp *w, uint32_t site, const VgWmma *s, uint32_t mask, void
                   const uint64_t *address, const uint32_t *stride);
 void vg_wmma_mma(const VgMma *s, const uint8_t registers[4], uint32_t mask, void *const *d,
                  void *const *a, void *const *b, void *const *c);
+
+/* tcgen05, tensor memory (sm_100): tensor.c and tensor_mma.c. Addresses are the manual's: the lane in
+ * bits 16-31, the column in bits 0-15. `pair`: cta_group::2. Nonzero: a fault. */
+typedef enum VgTensorState { VG_TENSOR_DONE, VG_TENSOR_FULL, VG_TENSOR_FAULT } VgTensorState;
+VgTensorState vg_tensor_alloc(VgWarp *w, uint32_t site, uint32_t space, const uint64_t *address,
+                              uint32_t columns);
+int vg_tensor_dealloc(VgWarp *w, uint32_t site, uint32_t address, uint32_t columns);
+void vg_tensor_relinquish(VgWarp *w);
+
+enum { VG_TENSOR_32X32B, VG_TENSOR_16X64B, VG_TENSOR_16X128B, VG_TENSOR_16X256B, VG_TENSOR_16X32BX2 };
+typedef struct VgTensorShape {
+  uint8_t shape, registers, packed; /* packed: two 16-bit columns in a register */
+} VgTensorShape;
+/* half: columns from the first to the second part of 16x32bx2. */
+int vg_tensor_load(VgWarp *w, uint32_t site, const VgTensorShape *s, uint32_t mask, uint32_t address,
+                   uint32_t half, uint32_t *const *d);
+int vg_tensor_store(VgWarp *w, uint32_t site, const VgTensorShape *s, uint32_t mask, uint32_t address,
+                    uint32_t half, uint32_t *const *a);
+int vg_tensor_shift(VgWarp *w, uint32_t site, uint32_t lane, uint32_t pair, uint32_t address);
+
+typedef struct VgTensorCopy {
+  uint8_t pair, rows, chunks;       /* rows of `chunks` * 16 bytes; 4, 32 and 64 rows are spread */
+  uint8_t halves_alternate;         /* 64 rows: the first 32 go to quarters 0 and 2, else 0 and 1 */
+  uint8_t bits;                     /* of elements that become 8 bits wide; 0: none */
+} VgTensorCopy;
+int vg_tensor_copy(VgWarp *w, uint32_t site, const VgTensorCopy *s, uint32_t lane, uint32_t address,
+                   uint64_t descriptor);
+
+enum { VG_TENSOR_F16, VG_TENSOR_TF32, VG_TENSOR_F8, VG_TENSOR_I8, VG_TENSOR_F4 };
+typedef struct VgTensorMma {
+  uint8_t kind, pair, a_in_tensor;
+  uint8_t block;                    /* elements that share a scale; 0: no scales */
+  uint8_t stationary;               /* .ws */
+} VgTensorMma;
+typedef struct VgTensorOperands {
+  uint32_t d, descriptor, enable, scale_d; /* D is scaled by 2^-scale_d */
+  uint64_t a, b;                    /* descriptors; a may be an address */
+  uint32_t scale_a, scale_b;        /* addresses */
+  const uint32_t *disabled;         /* a bit for each lane, or NULL */
+} VgTensorOperands;
+int vg_tensor_mma(VgWarp *w, uint32_t site, const VgTensorMma *s, uint32_t lane,
+                  const VgTensorOperands *o);
+int vg_tensor_commit(VgWarp *w, uint32_t site, uint32_t lane, uint64_t barrier, int generic,
+                     int multicast, uint32_t blocks);
+/* Swizzle bits of a matrix descriptor; 16 bytes of a block's shared memory. */
+int vg_tensor_swizzle(VgWarp *w, uint32_t site, uint32_t lane, uint64_t descriptor, uint32_t *bits);
+int vg_tensor_shared(VgWarp *w, uint32_t site, uint32_t lane, const VgBlock *b, uint64_t offset,
+                     void *out);
 
 #endif

@@ -98,6 +98,13 @@ static void change(VgWarp *w, char *p, uint64_t what, uint64_t value) {
   if (what == INIT || what == INVAL || (before ^ after) >> 63) wake(w);
 }
 
+int vg_mbarrier_arrive(VgWarp *w, uint32_t site, uint32_t lane, uint64_t address) {
+  VgOp o = {.site = site};
+  char *p = shared_at(&o, w, (int)lane, address, 8);
+  if (p) change(w, p, ARRIVE, 1);
+  return !p;
+}
+
 const VgOp *vg_op_mbarrier(const VgOp *o, VgWarp *w) {
   uint32_t mask = vg_active(o, w);
   uint64_t *result = (uint64_t *)operand(o, w, 2);

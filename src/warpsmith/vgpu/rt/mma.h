@@ -9,7 +9,7 @@ typedef float VgFloat8 __attribute__((vector_size(32), aligned(4)));
 typedef int32_t VgInt8 __attribute__((vector_size(32), aligned(4)));
 
 static inline uint32_t vg_element_bits(VgElement e) {
-  static const uint8_t bits[] = {16, 16, 32, 8, 8, 8, 8, 4, 4, 1, 32, 32, 64};
+  static const uint8_t bits[] = {16, 16, 32, 8, 8, 8, 8, 4, 4, 1, 32, 32, 64, 6, 6, 4};
   return bits[e];
 }
 

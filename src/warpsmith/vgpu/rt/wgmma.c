@@ -1,57 +1,26 @@
 /* wgmma.mma_async: one warp's 16 rows of a 64-row product, with operands in shared memory.
  * SPDX-License-Identifier: Apache-2.0
  *
- * A descriptor gives, in units of 16 bytes, the start (bits 0-13), the leading offset (16-29) and
- * the stride offset (32-45), and the swizzle (62-63: none, 128, 64, 32 bytes). Core matrices are 8
- * rows of 16 bytes. The swizzle exchanges 16-byte columns by the row number, on the shared offset.
- * The product is computed when the instruction is issued. */
+ * A descriptor is that of tile.h with the swizzle in bits 62-63: none, 128, 64, 32 bytes. The product
+ * is computed when the instruction is issued. */
 #include "mma.h"
+#include "tile.h"
 
 enum { MAX_K = 32, LINE = 256 + 16 }; /* lines are not a power of two: they would share cache sets */
 
-typedef struct Tile {
-  uint64_t start, leading, stride;
-  uint32_t line;        /* bytes of a swizzled row; 16 without swizzle */
-  uint32_t swizzle;     /* how many address bits 4… are exchanged */
-  uint32_t bytes;       /* of an element */
-  uint32_t transposed;  /* M- or N-major: 8 rows of the other dimension lie in 16 bytes */
-} Tile;
-
-static Tile tile(uint64_t descriptor, VgElement e, uint32_t transposed) {
-  static const uint8_t bits[4] = {0, 3, 2, 1};
-  uint32_t mode = (uint32_t)(descriptor >> 62);
-  return (Tile){.start = (descriptor & 0x3fff) << 4, .leading = (descriptor >> 16 & 0x3fff) << 4,
-                .stride = (descriptor >> 32 & 0x3fff) << 4, .line = mode ? 16u << bits[mode] : 16,
-                .swizzle = bits[mode], .bytes = vg_element_bits(e) / 8, .transposed = transposed};
-}
-
-static uint64_t swizzled(const Tile *t, uint64_t offset) {
-  return offset ^ ((offset >> 7 & ((1u << t->swizzle) - 1)) << 4);
-}
-
-/* Offset of 16 bytes: 8 rows of one depth when transposed, else some depth of one row. */
-static uint64_t chunk(const Tile *t, uint32_t row, uint32_t depth) {
-  uint32_t per = 16 / t->bytes;
-  uint64_t at = t->start;
-  if (!t->transposed) {
-    uint32_t column = depth / per;
-    at += row / 8 * t->stride + row % 8 * t->line;
-    return swizzled(t, at + (t->swizzle ? column * 16 : column * t->leading));
-  }
-  uint32_t column = row / per, columns = t->line / 16;
-  if (!t->swizzle) return at + column * t->stride + depth % 8 * 16 + depth / 8 * t->leading;
-  at += column % columns * 16 + column / columns * t->leading;
-  return swizzled(t, at + depth % 8 * t->line + depth / 8 * t->stride);
+static VgTile tile(uint64_t descriptor, VgElement e, uint32_t transposed) {
+  static const uint8_t swizzles[4] = {0, 3, 2, 1};
+  return vg_tile(descriptor, swizzles[descriptor >> 62], vg_element_bits(e) / 8, transposed);
 }
 
 /* The part of a tile from `row` on, as values[row][depth] or, turned, values[depth][row]. */
-static int read_tile(VgWarp *w, uint32_t site, const Tile *t, VgElement e, uint32_t row,
+static int read_tile(VgWarp *w, uint32_t site, const VgTile *t, VgElement e, uint32_t row,
                      uint32_t rows, uint32_t depths, int turned, uint32_t *out, uint32_t ld) {
   uint32_t per = 16 / t->bytes, values[16];
   uint32_t down = t->transposed ? per : 1, across = t->transposed ? 1 : per;
   for (uint32_t r = 0; r < rows; r += down)
     for (uint32_t k = 0; k < depths; k += across) {
-      uint64_t at = chunk(t, row + r, k);
+      uint64_t at = vg_chunk(t, row + r, k);
       if (at + 16 > w->block->shared_bytes) {
         if (vg_fault(w, VG_FAULT_OUT_OF_BOUNDS, site, w->mask)) {
           VgFault *f = &w->worker->fault;
@@ -118,10 +87,10 @@ int vg_wgmma(VgWarp *w, uint32_t site, const VgWgmma *s, uint32_t mask, uint32_t
   if (a) {
     read_fragment(m, a, left);
   } else {
-    Tile t = tile(a_descriptor[lane], m->a, s->transpose_a);
+    VgTile t = tile(a_descriptor[lane], m->a, s->transpose_a);
     if (read_tile(w, site, &t, m->a, w->index % 4 * 16, 16, m->k, 0, left, MAX_K)) return 1;
   }
-  Tile t = tile(b_descriptor[lane], m->b, s->transpose_b);
+  VgTile t = tile(b_descriptor[lane], m->b, s->transpose_b);
   if (read_tile(w, site, &t, m->b, 0, m->n, m->k, 1, right, LINE)) return 1;
   if (s->scale_a * s->scale_b < 0) negate(left, 16 * MAX_K);
   if (scale_d[lane] && !integer) load_sums(m, d, sums);
