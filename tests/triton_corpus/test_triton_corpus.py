@@ -13,9 +13,11 @@ from triton_corpus import corpus
 
 pytestmark = pytest.mark.virtual
 ALWAYS = (80, 90)
-BLACKWELL = ("matmul_tf32", "matmul_float8", "attention_causal", "scaled_mxfp8", "scaled_nvfp4",
-             "rms_norm")  # fmt: skip
-"""Programs that show what sm_100 alone has, run for it every time."""
+BLACKWELL = {
+    ("matmul_tf32", 100), ("matmul_float8", 100), ("attention_causal", 100), ("scaled_mxfp8", 100),
+    ("scaled_nvfp4", 100), ("rms_norm", 100), ("scaled_mixed", 120), ("scaled_nvfp4", 120),
+}  # fmt: skip
+"""What shows instructions of sm_100 and sm_120 that older GPUs lack: run every time."""
 
 
 def cases() -> list:
@@ -24,9 +26,7 @@ def cases() -> list:
         for arch in entry.archs:
             if arch >= 90 and entry.theme == "descriptors":
                 continue  # until tensor maps are there
-            if arch == 120 and entry.theme == "blackwell" and name != "packed_arithmetic":
-                continue  # until block-scaled mma.sync is there
-            always = arch in ALWAYS or (arch == 100 and name in BLACKWELL)
+            always = arch in ALWAYS or (name, arch) in BLACKWELL
             marks = () if always else pytest.mark.slow
             found.append(pytest.param(name, arch, id=f"{name}-sm_{arch}", marks=marks))
     return found

@@ -7,6 +7,7 @@ import re
 from dataclasses import dataclass
 
 from ..ptx.ir import Instruction
+from . import block_scale
 from .registry import Operands, collective, unsupported
 
 ELEMENT_BITS = {
@@ -101,6 +102,8 @@ def _expect(ins: Instruction, operands: Operands, counts: dict[int, int]) -> Non
 
 @collective("mma")
 def mma(ins: Instruction, operands: Operands) -> str:
+    if block_scale.is_kind(ins):
+        return block_scale.product(ins, operands)
     p = product_of(ins)
     _check_types(ins, p)
     if ins.has("sp", "block_scale", "sp::ordered_metadata"):

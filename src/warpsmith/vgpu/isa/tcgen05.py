@@ -62,7 +62,7 @@ def _alloc(ins: Instruction, operands: Operands) -> str:
     columns = _first(operands, 1)
     return (
         f"{_LEAD} const uint32_t columns = {columns};\n"
-        f"  switch (vg_tensor_alloc(w, site, {space}, {operands.address(0)}, columns)) {{\n"
+        f"  switch (vg_tmem_alloc(w, site, {space}, {operands.address(0)}, columns)) {{\n"
         "    case VG_TENSOR_FULL: return vg_park(o, w);\n"
         "    case VG_TENSOR_FAULT: return NULL;\n    default: break;\n  }"
     )
@@ -71,12 +71,12 @@ def _alloc(ins: Instruction, operands: Operands) -> str:
 def _dealloc(ins: Instruction, operands: Operands) -> str:
     _only(ins, "sync", "aligned", "b32", *_GROUPS)
     values = f"{_first(operands, 0)}, {_first(operands, 1)}"
-    return f"{_LEAD} if (vg_tensor_dealloc(w, site, {values})) return NULL;"
+    return f"{_LEAD} if (vg_tmem_dealloc(w, site, {values})) return NULL;"
 
 
 def _relinquish(ins: Instruction, operands: Operands) -> str:
     _only(ins, "sync", "aligned", *_GROUPS)
-    return "vg_tensor_relinquish(w);"
+    return "vg_tmem_relinquish(w);"
 
 
 def _move(ins: Instruction, operands: Operands) -> str:
@@ -97,7 +97,7 @@ def _move(ins: Instruction, operands: Operands) -> str:
     half = operands.constant(2 if loads else 1) if split else 0
     form = f"static const VgTensorShape form = {{{number}, {count}, {int(ins.has(packing))}}};"
     values = f"{_first(operands, address)}, {half}, {operands.vector(data, 32)}"
-    function = f"vg_tensor_{'load' if loads else 'store'}"
+    function = f"vg_tmem_{'load' if loads else 'store'}"
     return f"{_LEAD} {form} if ({function}(w, site, &form, mask, {values})) return NULL;"
 
 
@@ -122,14 +122,14 @@ def _cp(ins: Instruction, operands: Operands) -> str:
     form = f"{{{_pair(ins)}, {rows}, {chunks}, {int(spread == 'warpx2::02_13')}, {bits}}}"
     values = f"{_first(operands, 0)}, {_first(operands, 1, 64)}"
     return f"static const VgTensorCopy form = {form}; " + _each(
-        f"if (vg_tensor_copy(w, site, &form, (uint32_t)first, {values})) return NULL;"
+        f"if (vg_tmem_copy(w, site, &form, (uint32_t)first, {values})) return NULL;"
     )
 
 
 def _shift(ins: Instruction, operands: Operands) -> str:
     _only(ins, "down", *_GROUPS)
     values = f"(uint32_t)first, {_pair(ins)}, {_first(operands, 0)}"
-    return _each(f"if (vg_tensor_shift(w, site, {values})) return NULL;")
+    return _each(f"if (vg_tmem_shift(w, site, {values})) return NULL;")
 
 
 def _commit(ins: Instruction, operands: Operands) -> str:
@@ -138,7 +138,7 @@ def _commit(ins: Instruction, operands: Operands) -> str:
     blocks = f"({operands.lanes(1, 16)})[first]" if many else "0"
     return _each(
         f"const uint64_t barrier = ({operands.address(0)})[first]; "
-        f"if (vg_tensor_commit(w, site, (uint32_t)first, barrier, {int(generic)}, {int(many)}, "
+        f"if (vg_tmem_commit(w, site, (uint32_t)first, barrier, {int(generic)}, {int(many)}, "
         f"{blocks})) return NULL;"
     )
 
@@ -164,7 +164,7 @@ def _mma(ins: Instruction, operands: Operands) -> str:
     form = f"{{VG_TENSOR_{_KINDS[kind]}, {_pair(ins)}, {int(in_tensor)}, {block}, {int(ins.has('ws'))}}}"
     lines = ["VgTensorOperands t = {0};"] + [f"t.{name} = {text};" for name, text in fields.items()]
     lines += _disabled(operands, disabled)
-    lines.append("if (vg_tensor_mma(w, site, &form, (uint32_t)first, &t)) return NULL;")
+    lines.append("if (vg_tmem_mma(w, site, &form, (uint32_t)first, &t)) return NULL;")
     return f"static const VgTensorMma form = {form}; " + _each("\n    ".join(lines))
 
 

@@ -113,13 +113,13 @@ static void start_block(VgBlock *b, uint64_t number) {
   place(b, number);
   memset(b->barrier, 0, sizeof b->barrier);
   memset(b->shared, 0xff, b->shared_bytes);   /* NaN: what was never written must show */
-  vg_tensor_start(b);
+  vg_tmem_start(b);
   b->live_threads = L->threads_per_block, b->done = 0;
   for (uint32_t i = 0; i < b->warp_count; i++) start_warp(&b->warps[i]);
 }
 
 static void end_block(VgBlock *b) {
-  if (!b->worker->stop) vg_tensor_end(b);
+  if (!b->worker->stop) vg_tmem_end(b);
   for (uint32_t i = 0; i < b->warp_count; i++)
     if (b->warps[i].async) vg_async_reset(&b->warps[i]);
   b->done = 1;

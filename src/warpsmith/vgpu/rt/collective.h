@@ -56,6 +56,18 @@ void vg_mma(const VgMma *s, uint32_t mask, uint32_t *const *d, uint32_t *const *
 void vg_mma_f64(const VgMma *s, uint32_t mask, uint64_t *const *d, uint64_t *const *a,
                 uint64_t *const *b, uint64_t *const *c);
 
+/* mma.sync with a kind: 32 bytes of depth. id_a and id_b: which byte of which lanes has the scales. */
+typedef struct VgMmaScaled {
+  uint8_t a, b;         /* VgElement */
+  uint8_t packed;       /* 4-bit elements, 8 in a word */
+  uint8_t f16;          /* of C and D */
+  uint8_t block;        /* elements that share a scale; 0: no scales */
+  uint8_t ue4m3;        /* scales; else ue8m0 */
+} VgMmaScaled;
+void vg_mma_scaled(const VgMmaScaled *s, uint32_t mask, uint32_t *const *d, uint32_t *const *a,
+                   uint32_t *const *b, uint32_t *const *c, const uint32_t *scale_a,
+                   uint16_t *const *id_a, const uint32_t *scale_b, uint16_t *const *id_b);
+
 /* wgmma.mma_async of one warp: its 16 of the 64 rows. a is NULL when `a_descriptor` names A in
  * shared memory. Nonzero: a fault. */
 typedef struct VgWgmma {
@@ -82,31 +94,31 @@ int vg_wmma_store(VgWarp *w, uint32_t site, const VgWmma *s, uint32_t mask, void
 void vg_wmma_mma(const VgMma *s, const uint8_t registers[4], uint32_t mask, void *const *d,
                  void *const *a, void *const *b, void *const *c);
 
-/* tcgen05, tensor memory (sm_100): tensor.c and tensor_mma.c. Addresses are the manual's: the lane in
+/* tcgen05, tensor memory (sm_100): tcgen05.c and tcgen05_mma.c. Addresses are the manual's: the lane in
  * bits 16-31, the column in bits 0-15. `pair`: cta_group::2. Nonzero: a fault. */
 typedef enum VgTensorState { VG_TENSOR_DONE, VG_TENSOR_FULL, VG_TENSOR_FAULT } VgTensorState;
-VgTensorState vg_tensor_alloc(VgWarp *w, uint32_t site, uint32_t space, const uint64_t *address,
+VgTensorState vg_tmem_alloc(VgWarp *w, uint32_t site, uint32_t space, const uint64_t *address,
                               uint32_t columns);
-int vg_tensor_dealloc(VgWarp *w, uint32_t site, uint32_t address, uint32_t columns);
-void vg_tensor_relinquish(VgWarp *w);
+int vg_tmem_dealloc(VgWarp *w, uint32_t site, uint32_t address, uint32_t columns);
+void vg_tmem_relinquish(VgWarp *w);
 
 enum { VG_TENSOR_32X32B, VG_TENSOR_16X64B, VG_TENSOR_16X128B, VG_TENSOR_16X256B, VG_TENSOR_16X32BX2 };
 typedef struct VgTensorShape {
   uint8_t shape, registers, packed; /* packed: two 16-bit columns in a register */
 } VgTensorShape;
 /* half: columns from the first to the second part of 16x32bx2. */
-int vg_tensor_load(VgWarp *w, uint32_t site, const VgTensorShape *s, uint32_t mask, uint32_t address,
+int vg_tmem_load(VgWarp *w, uint32_t site, const VgTensorShape *s, uint32_t mask, uint32_t address,
                    uint32_t half, uint32_t *const *d);
-int vg_tensor_store(VgWarp *w, uint32_t site, const VgTensorShape *s, uint32_t mask, uint32_t address,
+int vg_tmem_store(VgWarp *w, uint32_t site, const VgTensorShape *s, uint32_t mask, uint32_t address,
                     uint32_t half, uint32_t *const *a);
-int vg_tensor_shift(VgWarp *w, uint32_t site, uint32_t lane, uint32_t pair, uint32_t address);
+int vg_tmem_shift(VgWarp *w, uint32_t site, uint32_t lane, uint32_t pair, uint32_t address);
 
 typedef struct VgTensorCopy {
   uint8_t pair, rows, chunks;       /* rows of `chunks` * 16 bytes; 4, 32 and 64 rows are spread */
   uint8_t halves_alternate;         /* 64 rows: the first 32 go to quarters 0 and 2, else 0 and 1 */
   uint8_t bits;                     /* of elements that become 8 bits wide; 0: none */
 } VgTensorCopy;
-int vg_tensor_copy(VgWarp *w, uint32_t site, const VgTensorCopy *s, uint32_t lane, uint32_t address,
+int vg_tmem_copy(VgWarp *w, uint32_t site, const VgTensorCopy *s, uint32_t lane, uint32_t address,
                    uint64_t descriptor);
 
 enum { VG_TENSOR_F16, VG_TENSOR_TF32, VG_TENSOR_F8, VG_TENSOR_I8, VG_TENSOR_F4 };
@@ -121,13 +133,13 @@ typedef struct VgTensorOperands {
   uint32_t scale_a, scale_b;        /* addresses */
   const uint32_t *disabled;         /* a bit for each lane, or NULL */
 } VgTensorOperands;
-int vg_tensor_mma(VgWarp *w, uint32_t site, const VgTensorMma *s, uint32_t lane,
+int vg_tmem_mma(VgWarp *w, uint32_t site, const VgTensorMma *s, uint32_t lane,
                   const VgTensorOperands *o);
-int vg_tensor_commit(VgWarp *w, uint32_t site, uint32_t lane, uint64_t barrier, int generic,
+int vg_tmem_commit(VgWarp *w, uint32_t site, uint32_t lane, uint64_t barrier, int generic,
                      int multicast, uint32_t blocks);
 /* Swizzle bits of a matrix descriptor; 16 bytes of a block's shared memory. */
-int vg_tensor_swizzle(VgWarp *w, uint32_t site, uint32_t lane, uint64_t descriptor, uint32_t *bits);
-int vg_tensor_shared(VgWarp *w, uint32_t site, uint32_t lane, const VgBlock *b, uint64_t offset,
+int vg_tmem_swizzle(VgWarp *w, uint32_t site, uint32_t lane, uint64_t descriptor, uint32_t *bits);
+int vg_tmem_shared(VgWarp *w, uint32_t site, uint32_t lane, const VgBlock *b, uint64_t offset,
                      void *out);
 
 #endif

@@ -265,7 +265,7 @@ struct VgBlock {
   uint32_t resident;    /* slot in the worker */
   uint32_t done;
   VgBarrier barrier[VG_BARRIERS];
-  void *tensor;         /* tensor memory (tensor.c), NULL until it is allocated from */
+  void *tensor;         /* tensor memory (tcgen05.c), NULL until it is allocated from */
 };
 
 /* What all workers share; constant during a launch, filled by the host. */
@@ -432,8 +432,8 @@ uint64_t vg_cluster_address(const VgWarp *w, uint64_t value);
 /* One arrival at the mbarrier at a host address. Nonzero: a fault. */
 int vg_mbarrier_arrive(VgWarp *w, uint32_t site, uint32_t lane, uint64_t address);
 /* A block begins or ends: its tensor memory is empty, and must be again. */
-void vg_tensor_start(VgBlock *block);
-void vg_tensor_end(VgBlock *block);
+void vg_tmem_start(VgBlock *block);
+void vg_tmem_end(VgBlock *block);
 /* Lanes have exited: the cluster's barrier may be complete. */
 void vg_cluster_exit(VgWorker *worker);
 void vg_print(VgWorker *worker, const char *text, uint64_t bytes);

@@ -2,10 +2,10 @@
  * SPDX-License-Identifier: Apache-2.0
  *
  * An address has the lane in bits 16-31 and the column in bits 0-15 (PTX ISA, tcgen05). Rows of a
- * product larger or smaller than 128 lie in lanes as vg_tensor_lane says. All instructions take
+ * product larger or smaller than 128 lie in lanes as lane_of in tcgen05_mma.c says. All instructions take
  * effect when they are issued. */
-#ifndef VG_TENSOR_H
-#define VG_TENSOR_H
+#ifndef VG_TCGEN05_H
+#define VG_TCGEN05_H
 
 #include "mma.h"
 
@@ -20,12 +20,12 @@ typedef struct VgTensor {
 } VgTensor;
 
 /* Record a fault with a sentence; 1. */
-int vg_tensor_fault(VgWarp *w, uint32_t site, uint32_t lanes, const char *format, ...)
+int vg_tmem_fault(VgWarp *w, uint32_t site, uint32_t lanes, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
 /* Check `columns` columns from `column` on in a block's tensor memory; NULL after a fault. */
-VgTensor *vg_tensor_reach(VgWarp *w, uint32_t site, uint32_t lanes, const VgBlock *b,
+VgTensor *vg_tmem_reach(VgWarp *w, uint32_t site, uint32_t lanes, const VgBlock *b,
                           uint32_t column, uint32_t columns);
 /* Both blocks of a pair (cta_group::2), or this block; 0 after a fault. */
-uint32_t vg_tensor_pair(VgWarp *w, uint32_t site, uint32_t pair, VgBlock *blocks[2]);
+uint32_t vg_tmem_pair(VgWarp *w, uint32_t site, uint32_t pair, VgBlock *blocks[2]);
 
 #endif

@@ -5,7 +5,7 @@
  * M, N, signs and majors (PTX ISA, tcgen05 instruction descriptor). Sums of float types are f32, in
  * the order of the depth; a scaled block is summed before it is scaled. */
 #include "lane.h"
-#include "tensor.h"
+#include "tcgen05.h"
 #include "tile.h"
 
 enum { DEPTH = 64, LINE = 256 + 16 };
@@ -35,7 +35,7 @@ static int element_of(VgWarp *w, uint32_t site, uint32_t lane, const VgTensorMma
   int type = types[s->kind][code];
   *found = (VgElement)type;
   if (type >= 0) return 0;
-  return vg_tensor_fault(w, site, 1u << lane, "the instruction descriptor has element type %u, which this kind has not", code);
+  return vg_tmem_fault(w, site, 1u << lane, "the instruction descriptor has element type %u, which this kind has not", code);
 }
 
 static int describe(VgWarp *w, uint32_t site, uint32_t lane, const VgTensorMma *s, uint32_t word,
@@ -47,12 +47,12 @@ static int describe(VgWarp *w, uint32_t site, uint32_t lane, const VgTensorMma *
   p->f16 = !s->block && s->kind != VG_TENSOR_I8 && field(word, 4, 2) == 0;
   uint32_t wanted = s->kind == VG_TENSOR_I8 ? 2 : p->f16 ? 0 : 1;
   if (!s->block && field(word, 4, 2) != wanted)
-    return vg_tensor_fault(w, site, 1u << lane, "the instruction descriptor %#x has a type of D that this kind has not", word);
+    return vg_tmem_fault(w, site, 1u << lane, "the instruction descriptor %#x has a type of D that this kind has not", word);
   int small = s->stationary && m == 32, tall = m == 64 || m == 128 || (s->pair && m == 256) || small;
   if (!tall || (s->pair && m == 64) || !p->n || p->n > 256 || p->n % (s->block || (m == 64 && !s->stationary) ? 8 : 16))
-    return vg_tensor_fault(w, site, 1u << lane, "the instruction descriptor %#x asks for M = %u and N = %u", word, m, p->n);
+    return vg_tmem_fault(w, site, 1u << lane, "the instruction descriptor %#x asks for M = %u and N = %u", word, m, p->n);
   if (word >> 2 & 1)
-    return vg_tensor_fault(w, site, 1u << lane, "the instruction descriptor %#x asks for a sparse A", word);
+    return vg_tmem_fault(w, site, 1u << lane, "the instruction descriptor %#x asks for a sparse A", word);
   return element_of(w, site, lane, s, field(word, 7, 3), &p->a) ||
          element_of(w, site, lane, s, field(word, 10, s->kind == VG_TENSOR_F4 ? 2 : 3), &p->b);
 }
@@ -84,14 +84,14 @@ static int read_shared(VgWarp *w, uint32_t site, uint32_t lane, const Product *p
                        uint64_t descriptor, VgElement e, uint32_t transposed, uint32_t rows, int turned,
                        uint32_t *out, uint32_t ld) {
   uint32_t swizzle, values[32], packed = p->s->kind == VG_TENSOR_F4, bits = vg_element_bits(e);
-  if (vg_tensor_swizzle(w, site, lane, descriptor, &swizzle)) return 1;
+  if (vg_tmem_swizzle(w, site, lane, descriptor, &swizzle)) return 1;
   VgTile t = vg_tile(descriptor, swizzle, bits > 8 ? bits / 8 : 1, transposed);
   uint32_t per = 16 / t.bytes, down = transposed ? per : 1, across = transposed ? 1 : per;
   uint32_t depths = packed ? 32 : p->k;
   for (uint32_t r = 0; r < rows; r += down)
     for (uint32_t k = 0; k < depths; k += across) {
       uint32_t words[4];
-      if (vg_tensor_shared(w, site, lane, b, vg_chunk(&t, r, k), words)) return 1;
+      if (vg_tmem_shared(w, site, lane, b, vg_chunk(&t, r, k), words)) return 1;
       uint32_t count = unpack(e, (int)packed, 0, words, values), k0 = packed ? 2 * k : k;
       for (uint32_t i = 0; i < count; i++) {
         uint32_t y = r + (transposed ? i : 0), x = k0 + (transposed ? 0 : i);
@@ -116,7 +116,7 @@ static uint32_t folds_of(const Product *p) {
 
 static int read_tensor(VgWarp *w, uint32_t site, uint32_t lane, const Product *p, const VgBlock *b,
                        uint32_t address, uint32_t *out) {
-  const VgTensor *t = vg_tensor_reach(w, site, 1u << lane, b, address & 0xffff, 8);
+  const VgTensor *t = vg_tmem_reach(w, site, 1u << lane, b, address & 0xffff, 8);
   if (!t) return 1;
   for (uint32_t row = 0; row < p->m; row++) {
     const uint32_t *words = &t->cell[((address >> 16) + lane_of(p, row)) % VG_TENSOR_LANES][address & 0xffff];
@@ -146,7 +146,7 @@ static int read_scales(VgWarp *w, uint32_t site, uint32_t lane, const Product *p
   uint32_t at[2] = {scale_a, scale_b}, rows[2] = {p->m, p->n};
   out->blocks = p->k / p->s->block;
   for (uint32_t i = 0; i < 2; i++) {
-    const VgTensor *t = vg_tensor_reach(w, site, 1u << lane, b, at[i] & 0xffff, (rows[i] + 31) / 32);
+    const VgTensor *t = vg_tmem_reach(w, site, 1u << lane, b, at[i] & 0xffff, (rows[i] + 31) / 32);
     if (!t) return 1;
     for (uint32_t row = 0; row < rows[i]; row++)
       for (uint32_t j = 0; j < out->blocks; j++)
@@ -232,12 +232,12 @@ static void multiply_block(const Product *p, const Scales *scales, VgTensor *t, 
     }
 }
 
-int vg_tensor_mma(VgWarp *w, uint32_t site, const VgTensorMma *s, uint32_t lane, const VgTensorOperands *o) {
+int vg_tmem_mma(VgWarp *w, uint32_t site, const VgTensorMma *s, uint32_t lane, const VgTensorOperands *o) {
   static _Thread_local uint32_t left[128 * DEPTH], right[DEPTH * LINE];
   static _Thread_local Scales scales;
   VgBlock *blocks[2];
   Product p;
-  uint32_t count = vg_tensor_pair(w, site, s->pair, blocks);
+  uint32_t count = vg_tmem_pair(w, site, s->pair, blocks);
   if (!count || describe(w, site, lane, s, o->descriptor, &p)) return 1;
   p.scale[0] = w_f32((127u - o->scale_d) << 23);
   for (uint32_t i = 0; i < count; i++) /* each block of a pair holds its part of B's columns */
@@ -245,7 +245,7 @@ int vg_tensor_mma(VgWarp *w, uint32_t site, const VgTensorMma *s, uint32_t lane,
                     right + i * (p.n / count), LINE))
       return 1;
   for (uint32_t i = 0; i < count; i++) {
-    VgTensor *t = vg_tensor_reach(w, site, 1u << lane, blocks[i], o->d & 0xffff, p.n / folds_of(&p));
+    VgTensor *t = vg_tmem_reach(w, site, 1u << lane, blocks[i], o->d & 0xffff, p.n / folds_of(&p));
     if (!t) return 1;
     if (s->a_in_tensor ? read_tensor(w, site, lane, &p, blocks[i], (uint32_t)o->a, left)
                        : read_shared(w, site, lane, &p, blocks[i], o->a, p.a, field(o->descriptor, 15, 1), p.m, 0, left, DEPTH))

@@ -3,12 +3,12 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include "tensor.h"
+#include "tcgen05.h"
 #include "tile.h"
 
 enum { PATIENCE = 1 << 14 }; /* attempts to allocate with nothing freed between them */
 
-int vg_tensor_fault(VgWarp *w, uint32_t site, uint32_t lanes, const char *format, ...) {
+int vg_tmem_fault(VgWarp *w, uint32_t site, uint32_t lanes, const char *format, ...) {
   if (!vg_fault(w, VG_FAULT_ILLEGAL_ACCESS, site, lanes)) return 1;
   va_list values;
   va_start(values, format);
@@ -17,26 +17,26 @@ int vg_tensor_fault(VgWarp *w, uint32_t site, uint32_t lanes, const char *format
   return 1;
 }
 
-VgTensor *vg_tensor_reach(VgWarp *w, uint32_t site, uint32_t lanes, const VgBlock *b,
+VgTensor *vg_tmem_reach(VgWarp *w, uint32_t site, uint32_t lanes, const VgBlock *b,
                           uint32_t column, uint32_t columns) {
   VgTensor *t = b->tensor;
   uint32_t end = column + columns;
   for (uint32_t c = column; c < end; c++) {
     if (t && c < VG_TENSOR_COLUMNS && t->owner[c]) continue;
-    vg_tensor_fault(w, site, lanes, "column %u of tensor memory (columns %u to %u are touched) is %s", c,
+    vg_tmem_fault(w, site, lanes, "column %u of tensor memory (columns %u to %u are touched) is %s", c,
                     column, end - 1, c < VG_TENSOR_COLUMNS ? "not allocated" : "past its 512 columns");
     return NULL;
   }
   return t;
 }
 
-uint32_t vg_tensor_pair(VgWarp *w, uint32_t site, uint32_t pair, VgBlock *blocks[2]) {
+uint32_t vg_tmem_pair(VgWarp *w, uint32_t site, uint32_t pair, VgBlock *blocks[2]) {
   VgWorker *k = w->worker;
   blocks[0] = w->block;
   if (!pair) return 1;
   uint32_t first = w->block->resident & ~1u;
   if (first + 1 >= k->launch->resident_blocks) {
-    vg_tensor_fault(w, site, w->mask, "cta_group::2 needs a cluster of at least two blocks");
+    vg_tmem_fault(w, site, w->mask, "cta_group::2 needs a cluster of at least two blocks");
     return 0;
   }
   blocks[0] = &k->resident[first], blocks[1] = &k->resident[first + 1];
@@ -50,16 +50,16 @@ static VgTensor *tensor_of(VgBlock *b) {
   return b->tensor;
 }
 
-void vg_tensor_start(VgBlock *b) {
+void vg_tmem_start(VgBlock *b) {
   VgTensor *t = b->tensor;
   if (t) memset(t->owner, 0, sizeof t->owner), t->relinquished = t->refused = 0;
 }
 
-void vg_tensor_end(VgBlock *b) {
+void vg_tmem_end(VgBlock *b) {
   const VgTensor *t = b->tensor;
   for (uint32_t c = 0; t && c < VG_TENSOR_COLUMNS; c++) {
     if (!t->owner[c]) continue;
-    vg_tensor_fault(&b->warps[0], t->site, 1,
+    vg_tmem_fault(&b->warps[0], t->site, 1,
                     "the block ends with column %u of tensor memory allocated: a tcgen05.dealloc is missing", c);
     return;
   }
@@ -77,21 +77,21 @@ static uint32_t first_free(const VgTensor *t, uint32_t columns) {
 
 static int bad_size(VgWarp *w, uint32_t site, uint32_t columns) {
   if (columns >= 32 && columns <= VG_TENSOR_COLUMNS && !(columns & (columns - 1))) return 0;
-  return vg_tensor_fault(w, site, w->mask, "%u columns: expected a power of two from 32 to 512", columns);
+  return vg_tmem_fault(w, site, w->mask, "%u columns: expected a power of two from 32 to 512", columns);
 }
 
-VgTensorState vg_tensor_alloc(VgWarp *w, uint32_t site, uint32_t space, const uint64_t *address,
+VgTensorState vg_tmem_alloc(VgWarp *w, uint32_t site, uint32_t space, const uint64_t *address,
                               uint32_t columns) {
   VgTensor *t = tensor_of(w->block);
   if (!t || bad_size(w, site, columns)) return VG_TENSOR_FAULT;
   if (t->relinquished) {
-    vg_tensor_fault(w, site, w->mask, "tcgen05.alloc after tcgen05.relinquish_alloc_permit");
+    vg_tmem_fault(w, site, w->mask, "tcgen05.alloc after tcgen05.relinquish_alloc_permit");
     return VG_TENSOR_FAULT;
   }
   uint32_t first = first_free(t, columns), value[VG_LANES];
   if (first == VG_TENSOR_COLUMNS) {
     if (++t->refused < PATIENCE) return VG_TENSOR_FULL;
-    vg_tensor_fault(w, site, w->mask, "%u columns are never free: tensor memory has 512 and nobody frees any", columns);
+    vg_tmem_fault(w, site, w->mask, "%u columns are never free: tensor memory has 512 and nobody frees any", columns);
     return VG_TENSOR_FAULT;
   }
   for (uint32_t l = 0; l < VG_LANES; l++) value[l] = first;
@@ -106,22 +106,22 @@ VgTensorState vg_tensor_alloc(VgWarp *w, uint32_t site, uint32_t space, const ui
   return VG_TENSOR_DONE;
 }
 
-int vg_tensor_dealloc(VgWarp *w, uint32_t site, uint32_t address, uint32_t columns) {
+int vg_tmem_dealloc(VgWarp *w, uint32_t site, uint32_t address, uint32_t columns) {
   VgTensor *t = tensor_of(w->block);
   uint32_t first = address & 0xffff;
   if (!t || bad_size(w, site, columns)) return 1;
   for (uint32_t c = 0; c <= columns && first + c < VG_TENSOR_COLUMNS; c++)
     if ((t->owner[first + c] == first + 1) != (c < columns))
-      return vg_tensor_fault(w, site, w->mask,
+      return vg_tmem_fault(w, site, w->mask,
                              "columns %u to %u are not one allocation of tensor memory", first, first + columns - 1);
   if (first + columns > VG_TENSOR_COLUMNS)
-    return vg_tensor_fault(w, site, w->mask, "columns %u to %u are past tensor memory", first, first + columns - 1);
+    return vg_tmem_fault(w, site, w->mask, "columns %u to %u are past tensor memory", first, first + columns - 1);
   memset(t->owner + first, 0, columns * sizeof *t->owner);
   t->refused = 0;
   return 0;
 }
 
-void vg_tensor_relinquish(VgWarp *w) {
+void vg_tmem_relinquish(VgWarp *w) {
   VgTensor *t = tensor_of(w->block);
   if (t) t->relinquished = 1;
 }
@@ -149,16 +149,16 @@ static VgTensor *quarter(VgWarp *w, uint32_t site, uint32_t mask, const VgTensor
   uint32_t lane = address >> 16, width = (uint32_t)s->registers * columns[s->shape] << s->packed;
   uint32_t inside = lane % 32, tall = s->shape == VG_TENSOR_32X32B;
   if (lane / 32 != w->index % 4 || (inside && (tall || inside != 16))) {
-    vg_tensor_fault(w, site, mask, "warp %u reaches lane %u of tensor memory: it may use lanes %u to %u, from %s", w->index,
+    vg_tmem_fault(w, site, mask, "warp %u reaches lane %u of tensor memory: it may use lanes %u to %u, from %s", w->index,
                     lane, w->index % 4 * 32, w->index % 4 * 32 + 31, tall ? "the first" : "the first or the 17th");
     return NULL;
   }
-  if (s->shape == VG_TENSOR_16X32BX2 && !vg_tensor_reach(w, site, mask, w->block, (address & 0xffff) + half, width))
+  if (s->shape == VG_TENSOR_16X32BX2 && !vg_tmem_reach(w, site, mask, w->block, (address & 0xffff) + half, width))
     return NULL;
-  return vg_tensor_reach(w, site, mask, w->block, address & 0xffff, width);
+  return vg_tmem_reach(w, site, mask, w->block, address & 0xffff, width);
 }
 
-int vg_tensor_load(VgWarp *w, uint32_t site, const VgTensorShape *s, uint32_t mask, uint32_t address,
+int vg_tmem_load(VgWarp *w, uint32_t site, const VgTensorShape *s, uint32_t mask, uint32_t address,
                    uint32_t half, uint32_t *const *d) {
   const VgTensor *t = quarter(w, site, mask, s, address, half);
   if (!t) return 1;
@@ -173,7 +173,7 @@ int vg_tensor_load(VgWarp *w, uint32_t site, const VgTensorShape *s, uint32_t ma
   return 0;
 }
 
-int vg_tensor_store(VgWarp *w, uint32_t site, const VgTensorShape *s, uint32_t mask, uint32_t address,
+int vg_tmem_store(VgWarp *w, uint32_t site, const VgTensorShape *s, uint32_t mask, uint32_t address,
                     uint32_t half, uint32_t *const *a) {
   VgTensor *t = quarter(w, site, mask, s, address, half);
   if (!t) return 1;
@@ -190,14 +190,14 @@ int vg_tensor_store(VgWarp *w, uint32_t site, const VgTensorShape *s, uint32_t m
 }
 
 /* All rows but the last move to the next lane, 32 bytes of each. */
-int vg_tensor_shift(VgWarp *w, uint32_t site, uint32_t lane, uint32_t pair, uint32_t address) {
+int vg_tmem_shift(VgWarp *w, uint32_t site, uint32_t lane, uint32_t pair, uint32_t address) {
   VgBlock *blocks[2];
-  uint32_t count = vg_tensor_pair(w, site, pair, blocks), first = address >> 16;
+  uint32_t count = vg_tmem_pair(w, site, pair, blocks), first = address >> 16;
   if (!count) return 1;
   if (first % 32 || first >= VG_TENSOR_LANES)
-    return vg_tensor_fault(w, site, 1u << lane, "lane %u of tensor memory is no multiple of 32", first);
+    return vg_tmem_fault(w, site, 1u << lane, "lane %u of tensor memory is no multiple of 32", first);
   for (uint32_t i = 0; i < count; i++) {
-    VgTensor *t = vg_tensor_reach(w, site, 1u << lane, blocks[i], address & 0xffff, 8);
+    VgTensor *t = vg_tmem_reach(w, site, 1u << lane, blocks[i], address & 0xffff, 8);
     if (!t) return 1;
     for (uint32_t row = VG_TENSOR_LANES - 1; row > first; row--)
       memcpy(&t->cell[row][address & 0xffff], &t->cell[row - 1][address & 0xffff], 32);
@@ -230,19 +230,19 @@ static void put_chunk(const VgTensorCopy *s, VgTensor *t, uint32_t row, uint32_t
   }
 }
 
-int vg_tensor_copy(VgWarp *w, uint32_t site, const VgTensorCopy *s, uint32_t lane, uint32_t address,
+int vg_tmem_copy(VgWarp *w, uint32_t site, const VgTensorCopy *s, uint32_t lane, uint32_t address,
                    uint64_t descriptor) {
   VgBlock *blocks[2];
-  uint32_t count = vg_tensor_pair(w, site, s->pair, blocks), column = address & 0xffff, swizzle;
-  if (!count || vg_tensor_swizzle(w, site, lane, descriptor, &swizzle)) return 1;
+  uint32_t count = vg_tmem_pair(w, site, s->pair, blocks), column = address & 0xffff, swizzle;
+  if (!count || vg_tmem_swizzle(w, site, lane, descriptor, &swizzle)) return 1;
   VgTile tile = vg_tile(descriptor, swizzle, 1, 0);
   for (uint32_t i = 0; i < count; i++) {
-    VgTensor *t = vg_tensor_reach(w, site, 1u << lane, blocks[i], column, s->chunks * 4u);
+    VgTensor *t = vg_tmem_reach(w, site, 1u << lane, blocks[i], column, s->chunks * 4u);
     if (!t) return 1;
     for (uint32_t row = 0; row < s->rows; row++)
       for (uint32_t c = 0; c < s->chunks; c++) {
         uint8_t chunk[17] = {0};
-        if (vg_tensor_shared(w, site, lane, blocks[i], vg_chunk(&tile, row, 16 * c), chunk)) return 1;
+        if (vg_tmem_shared(w, site, lane, blocks[i], vg_chunk(&tile, row, 16 * c), chunk)) return 1;
         if (s->bits) widen(s->bits, chunk);
         put_chunk(s, t, row, column + 4 * c, chunk);
       }
@@ -250,16 +250,16 @@ int vg_tensor_copy(VgWarp *w, uint32_t site, const VgTensorCopy *s, uint32_t lan
   return 0;
 }
 
-int vg_tensor_swizzle(VgWarp *w, uint32_t site, uint32_t lane, uint64_t descriptor, uint32_t *bits) {
+int vg_tmem_swizzle(VgWarp *w, uint32_t site, uint32_t lane, uint64_t descriptor, uint32_t *bits) {
   static const int8_t swizzles[8] = {0, -1, 3, -1, 2, -1, 1, -1};
   int found = swizzles[descriptor >> 61];
   *bits = (uint32_t)found;
   if (found >= 0) return 0;
-  return vg_tensor_fault(w, site, 1u << lane, "the matrix descriptor %#llx has swizzle mode %u, which the virtual GPU does not have",
+  return vg_tmem_fault(w, site, 1u << lane, "the matrix descriptor %#llx has swizzle mode %u, which the virtual GPU does not have",
                          (unsigned long long)descriptor, (uint32_t)(descriptor >> 61));
 }
 
-int vg_tensor_shared(VgWarp *w, uint32_t site, uint32_t lane, const VgBlock *b, uint64_t offset, void *out) {
+int vg_tmem_shared(VgWarp *w, uint32_t site, uint32_t lane, const VgBlock *b, uint64_t offset, void *out) {
   if (offset + 16 <= b->shared_bytes) return memcpy(out, b->shared + offset, 16), 0;
   if (vg_fault(w, VG_FAULT_OUT_OF_BOUNDS, site, 1u << lane)) {
     VgFault *f = &w->worker->fault;
@@ -270,7 +270,7 @@ int vg_tensor_shared(VgWarp *w, uint32_t site, uint32_t lane, const VgBlock *b, 
 
 /* --------------------------------------------------------------------------------------- commit */
 
-int vg_tensor_commit(VgWarp *w, uint32_t site, uint32_t lane, uint64_t barrier, int generic,
+int vg_tmem_commit(VgWarp *w, uint32_t site, uint32_t lane, uint64_t barrier, int generic,
                      int multicast, uint32_t blocks) {
   if (!multicast)
     return vg_mbarrier_arrive(w, site, lane, generic ? barrier : vg_cluster_address(w, barrier));
@@ -278,7 +278,7 @@ int vg_tensor_commit(VgWarp *w, uint32_t site, uint32_t lane, uint64_t barrier, 
   for (uint64_t rank = 0; rank < 16; rank++) {
     if (!(blocks >> rank & 1)) continue;
     if (rank >= w->worker->launch->resident_blocks)
-      return vg_tensor_fault(w, site, 1u << lane, "the multicast mask %#x names block %u, which the cluster has not", blocks,
+      return vg_tmem_fault(w, site, 1u << lane, "the multicast mask %#x names block %u, which the cluster has not", blocks,
                              (uint32_t)rank);
     if (vg_mbarrier_arrive(w, site, lane, vg_cluster_address(w, offset | (rank + 1) << 24))) return 1;
   }
