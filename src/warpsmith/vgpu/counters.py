@@ -16,8 +16,50 @@ from typing import Any
 
 import numpy as np
 
-from .classify import ACCESSES, PIPES, Classes, classify
+from .classify import ACCESSES, FLOPS, KINDS, PIPES, Classes, classify
+from .lines import Detail, Line, by_line, by_ptx_line
+from .metrics import METRICS
 from .ptx.ir import Instruction
+
+
+@dataclass(frozen=True, slots=True)
+class CacheCounts:
+    """What the cache model estimates of a launch that starts with cold caches. Nothing is exact."""
+
+    l1_sectors: int = 0  # sectors of loads and stores that asked L1
+    l1_hit_sectors: int = 0
+    l2_read_sectors: int = 0
+    l2_read_hit_sectors: int = 0
+    l2_write_sectors: int = 0  # atomics count as one read and one write
+    l2_write_hit_sectors: int = 0
+    dram_read_bytes: int = 0
+    dram_write_bytes: int = 0  # written back during the launch
+    l2_dirty_bytes: int = 0  # still in L2 when it ends
+
+    def __add__(self, other: CacheCounts) -> CacheCounts:
+        names = [f.name for f in fields(self)]
+        return CacheCounts(**{n: getattr(self, n) + getattr(other, n) for n in names})
+
+    @property
+    def l1_hit_rate(self) -> float:
+        return self.l1_hit_sectors / max(self.l1_sectors, 1)
+
+    @property
+    def l2_hit_rate(self) -> float:
+        hits = self.l2_read_hit_sectors + self.l2_write_hit_sectors
+        return hits / max(self.l2_read_sectors + self.l2_write_sectors, 1)
+
+    def as_dict(self) -> dict[str, float]:
+        """Under the names of the profiler's quantities that they estimate."""
+        return {
+            "l1tex__t_sector_hit_rate.pct": 100 * self.l1_hit_rate,
+            "lts__t_sector_hit_rate.pct": 100 * self.l2_hit_rate,
+            "lts__t_sectors_op_read.sum": self.l2_read_sectors,
+            "lts__t_sectors_op_write.sum": self.l2_write_sectors,
+            "dram__bytes_read.sum": self.dram_read_bytes,
+            "dram__bytes_write.sum": self.dram_write_bytes,
+            "l2_dirty_bytes_at_end": self.l2_dirty_bytes,
+        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +112,8 @@ class Counters:
     operations: Mapping[str, int] = field(default_factory=dict)  # thread-level: "ffma", "dadd", …
     tensor_flops: Mapping[str, int] = field(default_factory=dict)  # by input type: "bf16", …
     warpgroup_mma_flops: int = 0  # of them in wgmma
+    mma_instructions: int = 0  # warp level
+    kinds: Mapping[str, int] = field(default_factory=dict)  # thread-level, by classify.KINDS
 
     global_load_requests: int = 0
     global_load_sectors: int = 0
@@ -83,6 +127,9 @@ class Counters:
     global_atomic_sectors: int = 0
     global_atomic_threads: int = 0
     global_atomic_conflicts: int = 0  # lanes that share their address with an earlier lane
+    global_atomic_ideal_sectors: int = 0
+    global_reduction_requests: int = 0  # of the atomics: those whose old value nobody reads
+    global_reduction_sectors: int = 0
     unique_bytes_read: int = 0
     unique_bytes_written: int = 0
 
@@ -98,7 +145,9 @@ class Counters:
     shared_atomic_conflicts: int = 0
 
     local_load_requests: int = 0
+    local_load_sectors: int = 0
     local_store_requests: int = 0
+    local_store_sectors: int = 0
     local_bytes: int = 0
 
     async_copy_requests: int = 0  # cp.async and bulk copies, global to shared
@@ -106,16 +155,25 @@ class Counters:
     async_copy_sectors: int = 0
     async_copy_ideal_sectors: int = 0
     async_copy_wavefronts: int = 0  # of the writes to shared memory
+    bulk_load_requests: int = 0  # of them bulk copies, those of tensor maps (TMA) included
+    bulk_load_bytes: int = 0
+    bulk_load_sectors: int = 0
+    bulk_store_requests: int = 0
+    bulk_store_bytes: int = 0
+    bulk_store_sectors: int = 0
+    wgmma_operand_bytes: int = 0  # shared memory that wgmma reads
     branches: int = 0
     divergent_branches: int = 0
     barriers: int = 0  # warp-level arrivals at a block barrier
 
     sites: tuple[Site, ...] = ()
+    cache: CacheCounts | None = None  # only of launches with a cache model
+    detail: tuple[Detail, ...] = field(default=(), repr=False, compare=False)
 
     @property
     def flops(self) -> int:
         """Additions and multiplications, an FMA as two, tensor operations included."""
-        scalar = sum(_FLOPS.get(name, 0) * count for name, count in self.operations.items())
+        scalar = sum(FLOPS.get(name, 0) * count for name, count in self.operations.items())
         return scalar + sum(self.tensor_flops.values())
 
     @property
@@ -138,6 +196,48 @@ class Counters:
         )
 
     @property
+    def shared_wavefronts(self) -> int:
+        return self.shared_load_wavefronts + self.shared_store_wavefronts
+
+    @property
+    def shared_ideal_wavefronts(self) -> int:
+        return self.shared_load_ideal_wavefronts + self.shared_store_ideal_wavefronts
+
+    @property
+    def cp_async_requests(self) -> int:
+        return self.async_copy_requests - self.bulk_load_requests - self.bulk_store_requests
+
+    @property
+    def cp_async_sectors(self) -> int:
+        return self.async_copy_sectors - self.bulk_load_sectors - self.bulk_store_sectors
+
+    @property
+    def global_fetch_requests(self) -> int:
+        """Atomics whose old value is used."""
+        return self.global_atomic_requests - self.global_reduction_requests
+
+    @property
+    def global_fetch_sectors(self) -> int:
+        return self.global_atomic_sectors - self.global_reduction_sectors
+
+    @property
+    def global_sectors(self) -> int:
+        return self.global_load_sectors + self.global_store_sectors
+
+    @property
+    def global_ideal_sectors(self) -> int:
+        return self.global_load_ideal_sectors + self.global_store_ideal_sectors
+
+    @property
+    def uniform_branches_percent(self) -> float:
+        """Branches whose active threads all went the same way, in percent; 100 without branches."""
+        return 100 * (1 - self.divergent_branches / self.branches) if self.branches else 100.0
+
+    @property
+    def cache_estimates(self) -> Mapping[str, float]:
+        return self.cache.as_dict() if self.cache else {}
+
+    @property
     def active_threads(self) -> float:
         """Mean active threads of an executed warp instruction: 32 without divergence."""
         return self.thread_instructions / max(self.warp_instructions, 1)
@@ -149,65 +249,41 @@ class Counters:
         )
 
     def as_dict(self) -> dict[str, float]:
-        """Flat names and numbers, Nsight Compute's names where they mean the same."""
-        flat: dict[str, float] = {
-            _NCU_NAMES.get(f.name, f.name): value
-            for f in fields(self)
-            if isinstance(value := getattr(self, f.name), int)
-        }
-        flat |= {
-            f"pipe_{pipe}_warp_instructions": self.pipe_instructions.get(pipe, 0) for pipe in PIPES
-        }
-        flat |= {_sass_name(name): count for name, count in self.operations.items()}
-        flat |= {f"tensor_flops_{kind}": count for kind, count in self.tensor_flops.items()}
-        flat["memory_l2_theoretical_sectors_global"] = (
-            self.global_load_sectors + self.global_store_sectors
-        )
-        flat["memory_l2_theoretical_sectors_global_ideal"] = (
-            self.global_load_ideal_sectors + self.global_store_ideal_sectors
-        )
-        flat["memory_l1_wavefronts_shared"] = (
-            self.shared_load_wavefronts + self.shared_store_wavefronts
-        )
-        flat["memory_l1_wavefronts_shared_ideal"] = (
-            self.shared_load_ideal_wavefronts + self.shared_store_ideal_wavefronts
-        )
+        """Flat names and numbers, Nsight Compute's names where they mean the same; see metrics.py."""
+        flat: dict[str, float] = {}
+        for metric in METRICS:
+            value = getattr(self, metric.attribute)
+            if isinstance(value, Mapping):
+                flat |= {metric.key.format(name): number for name, number in value.items()}
+            else:
+                flat[metric.key] = value
         return flat
 
+    def by_line(self) -> tuple[Line, ...]:
+        """What each source line did, in the order of files and lines; see `lines.Line`.
 
-_NCU_NAMES = {
-    "blocks": "launch__grid_size",
-    "threads": "launch__thread_count",
-    "global_load_requests": "l1tex__t_requests_pipe_lsu_mem_global_op_ld.sum",
-    "global_load_sectors": "l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum",
-    "global_store_requests": "l1tex__t_requests_pipe_lsu_mem_global_op_st.sum",
-    "global_store_sectors": "l1tex__t_sectors_pipe_lsu_mem_global_op_st.sum",
-    "shared_load_requests": "smsp__sass_inst_executed_op_shared_ld.sum",
-    "shared_store_requests": "smsp__sass_inst_executed_op_shared_st.sum",
-    "shared_load_wavefronts": "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_ld.sum",
-    "shared_store_wavefronts": "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_st.sum",
-}
+        Inlined code counts at the innermost line of the kernel's own file.
+        """
+        return by_line(self.detail)
 
-# operation: floating-point operations of one thread (packed types do two lanes)
-_FLOPS = {
-    "fadd": 1, "fmul": 1, "ffma": 2,
-    "dadd": 1, "dmul": 1, "dfma": 2,
-    "hadd": 1, "hmul": 1, "hfma": 2,
-    "hadd2": 2, "hmul2": 2, "hfma2": 4,
-    "fadd2": 2, "fmul2": 2, "ffma2": 4,
-}  # fmt: skip
+    def by_ptx_line(self) -> tuple[Line, ...]:
+        """What each line of the PTX text did."""
+        return by_ptx_line(self.detail)
 
-
-def _sass_name(operation: str) -> str:
-    """Nsight Compute's name; packed operations ("hfma2", "ffma2") continue its pattern."""
-    return f"smsp__sass_thread_inst_executed_op_{operation}_pred_on.sum"
+    def rows(self) -> list[dict[str, Any]]:
+        """by_line as plain rows: for json, csv.DictWriter or pandas.DataFrame."""
+        return [line.as_dict() for line in self.by_line()]
 
 
 def _join(one: Any, two: Any) -> Any:
     if isinstance(one, int):
         return one + two
+    if one is None or two is None or isinstance(one, CacheCounts):
+        return one + two if one and two else None
     if isinstance(one, Mapping):
         return {key: one.get(key, 0) + two.get(key, 0) for key in one | two}
+    if not all(isinstance(item, Site) for item in one + two):
+        return one + two
     sites: dict[tuple, Site] = {}
     for site in one + two:
         key = (site.ptx_line, site.source, site.operation)
@@ -240,6 +316,7 @@ def collect(
     block: Sequence[int],
     *,
     unique_bytes: tuple[int, int] = (0, 0),
+    cache: CacheCounts | None = None,
 ) -> Counters:
     """The counters of a launch.
 
@@ -264,6 +341,11 @@ def collect(
         operations={name: int(active[where].sum()) for name, where in classes.operations.items()},
         tensor_flops={kind: int(flops @ active / 32) for kind, flops in classes.tensor.items()},
         warpgroup_mma_flops=int(classes.warpgroup @ active / 32),
+        mma_instructions=int(warps[classes.mma].sum()),
+        kinds={name: int(active[classes.kinds == i].sum()) for i, name in enumerate(KINDS)},
+        wgmma_operand_bytes=int(classes.operand_bytes @ active / 32),
+        cache=cache,
+        detail=(Detail(instructions, classes, _resolved(classes, sites), warps, active, sites),),
         unique_bytes_read=unique_bytes[0],
         unique_bytes_written=unique_bytes[1],
         sites=_site_table(instructions, classes, warps, active, sites),
@@ -283,16 +365,25 @@ _SHARED = {
     "wavefronts": "wavefronts",
     "ideal_wavefronts": "wavefronts_ideal",
 }
+_LOCAL = {"requests": "requests", "sectors": "sectors"}
+_BULK = _LOCAL | {"bytes": "bytes"}
 _FIELDS = {
     "global_load": _GLOBAL,
     "global_store": _GLOBAL,
-    "global_atomic": {"requests": "requests", "sectors": "sectors", "conflicts": "conflicts"},
+    "global_atomic": {
+        "requests": "requests",
+        "sectors": "sectors",
+        "ideal_sectors": "sectors_ideal",
+        "conflicts": "conflicts",
+    },
     "shared_load": _SHARED,
     "shared_store": _SHARED,
     "shared_atomic": {"requests": "requests", "wavefronts": "wavefronts", "conflicts": "conflicts"},
-    "local_load": {"requests": "requests"},
-    "local_store": {"requests": "requests"},
+    "local_load": _LOCAL,
+    "local_store": _LOCAL,
     "async_copy": _GLOBAL | {"wavefronts": "wavefronts"},
+    "bulk_load": _BULK,
+    "bulk_store": _BULK,
 }
 
 
@@ -305,6 +396,12 @@ def _memory(classes: Classes, sites: np.ndarray, warps: np.ndarray) -> dict[str,
     for space in ("global", "shared"):
         rows = sites[kinds == ACCESSES.index(f"{space}_atomic")]
         found[f"{space}_atomic_threads"] = int(rows["threads"].sum())
+    bulk = sites[np.isin(kinds, [ACCESSES.index("bulk_load"), ACCESSES.index("bulk_store")])]
+    for name, column in _GLOBAL.items():  # asynchronous copies are both kinds
+        found[f"async_copy_{name}"] += int(bulk[column].sum())
+    reductions = sites[(kinds == ACCESSES.index("global_atomic")) & classes.reductions]
+    found["global_reduction_requests"] = int(reductions["requests"].sum())
+    found["global_reduction_sectors"] = int(reductions["sectors"].sum())
     local = [ACCESSES.index("local_load"), ACCESSES.index("local_store")]
     found["local_bytes"] = int(sites["bytes"][np.isin(kinds, local)].sum())
     found["branches"] = int(warps[kinds == ACCESSES.index("branch")].sum())
