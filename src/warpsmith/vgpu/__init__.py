@@ -12,11 +12,13 @@ if TYPE_CHECKING:
     from .launch import LaunchResult, Module, load
     from .memory import Memory
     from .signature import KernelInfo, Parameter
+    from .textures import Surface, Texture
 
 _HOME = {
     "load": "launch", "Module": "launch", "KernelInfo": "signature", "LaunchResult": "launch",
     "Parameter": "signature", "Memory": "memory", "Counters": "counters", "Fault": "faults",
     "Checks": "checks", "Party": "faults",
+    "Surface": "textures", "Texture": "textures",
 }  # fmt: skip
 
 __all__ = [
@@ -29,6 +31,8 @@ __all__ = [
     "Module",
     "Parameter",
     "Party",
+    "Surface",
+    "Texture",
     "load",
 ]
 

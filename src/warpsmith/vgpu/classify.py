@@ -25,7 +25,7 @@ PIPES = ("int", "fp32", "fp64", "fp16", "sfu", "tensor", "memory", "control")
 
 _MEMORY = {
     "ld", "ldu", "st", "atom", "red", "cp", "ldmatrix", "stmatrix", "movmatrix", "shfl", "prefetch",
-    "prefetchu", "tex", "suld", "sust", "mbarrier", "st_async",
+    "prefetchu", "tex", "tld4", "suld", "sust", "sured", "mbarrier", "st_async",
 }  # fmt: skip
 _CONTROL = {
     "bra", "brx", "ret", "exit", "call", "bar", "barrier", "membar", "fence", "trap", "nanosleep",

@@ -188,6 +188,8 @@ def _side(raw: RawFault, begin: int, end: int) -> str:
 
 
 def _tell_bounds(raw: RawFault, scene: _Scene) -> _Found:
+    if text := _text(raw):  # a surface: the runtime knows its coordinates
+        return _Found(text)
     if windowed(raw):
         return _tell_window(raw)
     near = scene.memory.lookup(raw.address) or scene.memory.nearest(raw.address)
@@ -225,6 +227,8 @@ def _signed(offset: int) -> int:
 
 def _tell_misaligned(raw: RawFault, scene: _Scene) -> _Found:
     cause = f"a vector access whose index is not a multiple of its {raw.bytes} bytes"
+    if text := _text(raw):
+        return _Found(f"{_does(raw)} of a surface at x = {_signed(raw.address)} bytes: {text}")
     if windowed(raw):
         text = f"{_does(raw)} at {SPACES[raw.space]} offset {_signed(raw.address)}"
         return _Found(

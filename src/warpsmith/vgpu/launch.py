@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import PurePath
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -29,6 +30,9 @@ from .ptx.parse import parse
 from .signature import Shape, info_of, pack
 from .translate import translate
 from .variables import Variables
+
+if TYPE_CHECKING:
+    from .textures import Surface, Texture
 
 _SCHEDULES = ("default", "reverse", "random")
 
@@ -61,6 +65,7 @@ class Module:
         }
         self._variables: Variables | None = None
         self._loaded: dict[str, Loaded] = {}
+        self._bound: dict[str, Texture | Surface] = {}
 
     def __repr__(self) -> str:
         return f"vgpu.load({self.name!r}): {', '.join(self.kernels)}"
@@ -81,6 +86,11 @@ class Module:
         if self._variables is None:
             self._variables = Variables(self.parsed)
         return self._variables.bytes_of(name)
+
+    def bind(self, name: str, texture: Texture | Surface) -> None:
+        """Let a module's own `.texref` or `.surfref` stand for a texture or surface from now on."""
+        self.variable(name).view(np.uint64)[0] = texture.handle
+        self._bound[name] = texture
 
     def launch(
         self, kernel: str, grid: Sequence[int], block: Sequence[int],

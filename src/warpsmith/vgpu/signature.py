@@ -99,6 +99,7 @@ _FLOATS = {2: "<e", 4: "<f", 8: "<d"}
 
 def _packed(info: KernelInfo, parameter: Parameter, value: int | float | bytes) -> bytes:
     size = parameter.size
+    value = getattr(value, "handle", value)  # a Texture or Surface
     if isinstance(value, bytes | bytearray | memoryview):
         raw = bytes(value)
         if len(raw) != size:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import importlib
 
-_RULES = ("alu", "move", "collective", "control", "memory", "calls", "mbarrier", "tcgen05")
+_RULES = ("alu", "move", "collective", "control", "memory", "calls", "mbarrier", "tcgen05", "texture")
 
 
 def load_rules() -> None:

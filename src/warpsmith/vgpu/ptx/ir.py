@@ -11,7 +11,7 @@ TYPE_BITS = {
     "b32": 32, "u32": 32, "s32": 32, "f32": 32, "f16x2": 32, "bf16x2": 32, "tf32": 32,
     "u16x2": 32, "s16x2": 32, "u8x4": 32, "s8x4": 32, "ue8m0x2": 16,
     "b64": 64, "u64": 64, "s64": 64, "f64": 64, "f32x2": 64,
-    "b128": 128,
+    "b128": 128, "texref": 64, "surfref": 64, "samplerref": 64,
 }  # fmt: skip
 """Type modifier -> width in bits; a modifier of an instruction is a type when it is a key here."""
 

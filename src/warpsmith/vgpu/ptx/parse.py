@@ -13,6 +13,7 @@ from .lex import Tokens
 
 _SPACES = {".global", ".const", ".shared", ".local", ".param"}
 _LINKAGE = {".visible", ".extern", ".weak", ".common"}
+_OPAQUE = {"texref", "surfref", "samplerref"}
 _FILE = re.compile(r'^\s*\.file\s+(\d+)\s+"([^"]*)"', re.MULTILINE)
 _NUMBERED = re.compile(r"(.*?)(\d+)$")
 
@@ -208,10 +209,18 @@ class _Parser:
             raise self.tokens.error(f"variable {name!r} has no type")
         align = align or (vector * ir.TYPE_BITS[kind] // 8 if vector > 1 else 0)
         variable = ir.Variable(name, space, kind, count, align, pointer=pointer)
-        if self.tokens.accept("="):
+        if kind in _OPAQUE and self.tokens.accept("="):
+            self._opaque()
+        elif self.tokens.accept("="):
             variable.initializer = self._initializer()
             variable.count = variable.count or len(variable.initializer)
         return variable
+
+    def _opaque(self) -> None:
+        """`{ filter_mode = nearest, … }` of a texture reference: what is bound to it says all that."""
+        self.tokens.expect("{")
+        while not self.tokens.accept("}"):
+            self.tokens.next()
 
     def _initializer(self) -> list:
         if self.tokens.accept("{"):
