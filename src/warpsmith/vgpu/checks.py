@@ -20,7 +20,7 @@ class Checks:
     barriers: a barrier that part of a warp reaches, that is reached at two instructions, or with
     counts that cannot be met.
     leaks: blocks of device `malloc` that no `free` met at the end of the launch: a warning.
-    max_findings: distinct problems after which the launch ends, 1 or more.
+    max_findings: distinct errors and warnings after which the launch ends, 1 or more.
 
     With checks, problems that harm no memory are recorded and the launch goes on; a launch with
     checks runs in one worker, so that the order of events is the schedule's and can be repeated.

@@ -39,9 +39,9 @@ class RawFinding(Protocol):
     count: int
 
 
-SAME_INSTRUCTION, BETWEEN_BLOCKS, COLLECTIVE, PARTIAL = 1, 2, 4, 8
+SAME_INSTRUCTION, BETWEEN_BLOCKS, COLLECTIVE, PARTIAL, SAME_VALUE = 1, 2, 4, 8, 16
 """Bits of VgFinding.hint: one instruction for both parties, parties of two blocks, a shuffle or vote
-between the two accesses, only some bytes of the access."""
+between the two accesses, only some bytes of the access, two stores of one value."""
 
 _DOES = {"": "meets", "read": "reads", "write": "writes", "atomic": "updates atomically",
          "copy": "copies"}  # fmt: skip
@@ -90,6 +90,8 @@ def _race(raw: RawFinding, does: str, other: Party | None) -> str:
             return f"{does} together with {lanes}, both the same value: harmless"
         cause = "an index that is not different for each thread"
         return f"{does} together with {lanes}, another value: either may stay" + because(cause)
+    if raw.hint & SAME_VALUE:
+        return f"{does}, unordered with {other}, which wrote the same value: harmless here"
     if SPACES[raw.space] == "shared":
         cause = "a missing __syncthreads() between the two accesses"
     elif raw.hint & BETWEEN_BLOCKS:
@@ -116,6 +118,8 @@ def _warp_sync(raw: RawFinding, does: str, other: Party | None) -> str:
             f"{does}, ordered with {other} by nothing but a shuffle or vote of the warp, which the "
             "memory model does not promise to order memory"
         )
+    if raw.hint & SAME_VALUE:
+        return f"{does}, with no __syncwarp() since {other} of the same value: harmless here"
     return f"{does}, with no __syncwarp() since {other}" + because(
         "lanes of a warp that are believed to run in step"
     )

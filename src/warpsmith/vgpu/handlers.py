@@ -257,6 +257,7 @@ def emit_collective(e: Emitter, ins: ir.Instruction, rule: registry.CollectiveRu
             "    const VgOp *next = vg_join(o, w, members);\n"
             "    if (next != o) return next;\n"
             "    mask = vg_mask(o, w);\n  }\n"
+            "  if (__builtin_expect(w->worker->check != NULL, 0)) vg_check_together(w, mask);\n"
         )
     text = (
         f"#define A(i) {operands.found.array()}\n"

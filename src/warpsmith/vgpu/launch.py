@@ -272,7 +272,7 @@ class _Worker:
             launch=ctypes.pointer(record), sites=self.sites.ctypes.data,
             blocks=self.blocks.ctypes.data, first_block=first, last_block=last,
         )  # fmt: skip
-        self.rows = (layout.VgFinding * record.max_findings)()
+        self.rows = (layout.VgFinding * (2 * record.max_findings))()
         self.raw.findings = ctypes.addressof(self.rows) if record.max_findings else None
         self.printed = b""
         self.others: list[_Worker] = []

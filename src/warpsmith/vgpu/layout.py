@@ -74,7 +74,7 @@ class VgLaunch(c.Structure):
 class VgAllocation(c.Structure):
     _fields_ = [
         ("begin", c.c_uint64), ("end", c.c_uint64), ("readonly", c.c_uint32), ("id", c.c_uint32),
-        ("seen_read", c.c_void_p), ("seen_written", c.c_void_p),
+        ("seen_read", c.c_void_p), ("seen_written", c.c_void_p), ("fresh", c.c_uint64),
     ]  # fmt: skip
 
 

@@ -47,7 +47,7 @@ class Loaded:
         rows = np.zeros(max(1, len(found)), layout.ACCESS)
         for i, a in enumerate(found):
             rows[i] = (a.site, a.space, a.bytes, a.count, a.reg_bytes, a.is_signed, a.atomic,
-                       a.type, 0, 0, a.offset)  # fmt: skip
+                       a.type, a.flags, 0, a.offset)  # fmt: skip
         return rows
 
     def _more(self) -> tuple[np.ndarray, dict[int, int]]:

@@ -24,6 +24,7 @@ ALLOCATION = np.dtype(
         ("id", np.uint32),
         ("seen_read", np.uint64),
         ("seen_written", np.uint64),
+        ("fresh", np.uint64),
     ]
 )
 
@@ -57,13 +58,13 @@ class AllocationTable:
     With `counting`, each row has bitmaps of the 32-byte sectors that were read and written.
     """
 
-    def __init__(self, spans: Iterable[tuple[int, int, bool]], counting: bool):
+    def __init__(self, spans: Iterable[tuple[int, int, bool, bool]], counting: bool):
         spans = list(spans)
         self.rows = np.zeros(len(spans), ALLOCATION)
         self._read: list[np.ndarray] = []
         self._written: list[np.ndarray] = []
-        for i, (begin, end, readonly) in enumerate(spans):
-            self.rows[i] = (begin, end, readonly, i, 0, 0)
+        for i, (begin, end, readonly, fresh) in enumerate(spans):
+            self.rows[i] = (begin, end, readonly, i, 0, 0, fresh)
             if counting:
                 self._track(i, begin, end)
 
@@ -149,15 +150,16 @@ class Memory:
 
     def table(self, counting: bool = False) -> AllocationTable:
         """The rows for a launch: overlapping allocations merged, read-only if all of them are."""
-        spans: list[tuple[int, int, bool]] = []
+        spans: list[tuple[int, int, bool, bool]] = []
         for a in self._allocations:
             if not a.nbytes:
                 continue
             if spans and a.address < spans[-1][1]:
-                begin, end, readonly = spans.pop()
-                spans.append((begin, max(end, a.end), readonly and a.readonly))
+                begin, end, readonly, fresh = spans.pop()
+                spans.append((begin, max(end, a.end), readonly and a.readonly,
+                              fresh and not a.initialized))  # fmt: skip
             else:
-                spans.append((a.address, a.end, a.readonly))
+                spans.append((a.address, a.end, a.readonly, not a.initialized))
         return AllocationTable(spans, counting)
 
 

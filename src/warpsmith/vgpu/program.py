@@ -38,6 +38,7 @@ class Access:
     type: int = 0
     offset: int = 0
     site: int = 0
+    flags: int = 0  # VG_STRONG, VG_ACQUIRE, VG_RELEASE
 
 
 @dataclass(slots=True)

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from ..emit import Emitter
 
 _HINTS = (
-    "membar", "fence", "griddepcontrol", "setmaxnreg", "prefetch", "prefetchu", "discard",
+    "griddepcontrol", "setmaxnreg", "prefetch", "prefetchu", "discard",
     "applypriority", "pmevent", "fabric",
 )  # fmt: skip
 """Instructions without effect here: memory is sequentially consistent, caches do not exist."""
@@ -22,6 +22,13 @@ _HINTS = (
 @runtime(*_HINTS)
 def hint(e: Emitter, ins: ir.Instruction) -> None:
     e.op(ins, "vg_op_nop")
+
+
+@runtime("membar", "fence")
+def fence(e: Emitter, ins: ir.Instruction) -> None:
+    """Memory is sequentially consistent here: fences matter to the sanitizer alone."""
+    orders = not ins.has("proxy", "proxy::async", "mbarrier_init")
+    e.op(ins, "vg_op_fence" if orders else "vg_op_nop")
 
 
 @runtime("bra")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from ..program import SINK
 from ..ptx import ir
-from .memory import bits
+from .memory import _number, bits
 from .registry import runtime, unsupported
 
 if TYPE_CHECKING:
@@ -70,8 +70,14 @@ def bulk_copy(e: Emitter, ins: ir.Instruction) -> None:
     """cp.async.bulk.dst.src: whole spans between global and shared memory."""
     if ins.has("tensor", "multicast::cluster", "cp_mask") or "reduce" in ins.modifiers:
         raise unsupported(ins, "this bulk copy")
-    if ins.has("commit_group", "wait_group", "prefetch"):
-        e.op(ins, "vg_op_nop")  # copies are complete when issued
+    if ins.has("commit_group"):
+        e.op(ins, "vg_op_bulk_commit")
+        return
+    if ins.has("wait_group"):
+        e.op(ins, "vg_op_bulk_wait", imm=_number(ins, ins.operands[0]))
+        return
+    if ins.has("prefetch"):
+        e.op(ins, "vg_op_nop")
         return
     spaces = [m for m in ins.modifiers if m.split(":")[0] in ("shared", "global")]
     operands = list(ins.operands)

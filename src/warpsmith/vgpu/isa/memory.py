@@ -21,6 +21,8 @@ TYPES = (
     "f16", "bf16", "f16x2", "bf16x2", "f32", "f64", "b128",
 )  # fmt: skip
 """VgType in order."""
+_STRONG = {"volatile", "relaxed", "acquire", "release", "acq_rel", "sc", "mmio"}
+_ORDERS = {"acquire": 2, "release": 4, "acq_rel": 6, "sc": 6}  # bits of rt/check.h
 _PLAIN = {"b8": "u8", "b16": "u16", "b32": "u32", "b64": "u64"}
 _ALL = 0xFFFF_FFFF
 
@@ -31,6 +33,12 @@ def space_of(ins: ir.Instruction) -> int:
         if (space := SPACES.get(modifier.split(":")[0])) is not None:
             return space
     return 0
+
+
+def order_of(ins: ir.Instruction) -> int:
+    """VgAccess.flags: whether the access is strong, acquires, releases."""
+    found = [m for m in ins.modifiers if m in _STRONG]
+    return sum({_ORDERS.get(m, 0) for m in found}) | 1 if found else 0
 
 
 def address_of(e: Emitter, ins: ir.Instruction, item: ir.Operand) -> tuple[int, int, int, int]:
@@ -82,8 +90,9 @@ def load(e: Emitter, ins: ir.Instruction) -> None:
             _frame_access(e, ins, "vg_op_load_frame", data, items, address, kinds)
             return
     space, lanes, flags, offset = address_of(e, ins, address)
-    e.op(ins, "vg_op_load", data, aux=lanes, flags=flags,
-         access=e.access(space, ins.types[-1], items, offset))  # fmt: skip
+    access = e.access(space, ins.types[-1], items, offset)
+    access.flags = order_of(ins)
+    e.op(ins, "vg_op_load", data, aux=lanes, flags=flags, access=access)
 
 
 def _known_parameter(e: Emitter, ins: ir.Instruction, target: ir.Operand, offset: int) -> bool:
@@ -111,8 +120,9 @@ def store(e: Emitter, ins: ir.Instruction) -> None:
         _frame_access(e, ins, "vg_op_store_frame", data, items, address, kinds)
         return
     space, lanes, flags, offset = address_of(e, ins, address)
-    e.op(ins, "vg_op_store", data, aux=lanes, flags=flags, kinds=bits(kinds),
-         access=e.access(space, ins.types[-1], items, offset))  # fmt: skip
+    access = e.access(space, ins.types[-1], items, offset)
+    access.flags = order_of(ins)
+    e.op(ins, "vg_op_store", data, aux=lanes, flags=flags, kinds=bits(kinds), access=access)
 
 
 def _frame_access(
@@ -155,7 +165,7 @@ def atomic(e: Emitter, ins: ir.Instruction) -> None:
     access = e.access(space, ins.types[-1], values[:1], offset)
     access.count = len(values) if vector else 1
     access.atomic, access.type = ATOMICS.index(operation), TYPES.index(type_name)
-    access.reg_bytes = width // 8
+    access.reg_bytes, access.flags = width // 8, order_of(ins)
     if vector:
         _vector_atomic(e, ins, result, values, access, lanes, flags)
         return

@@ -1,7 +1,7 @@
 /* Handlers of memory instructions: gather operands, then call the checked accesses of memory.c.
  * SPDX-License-Identifier: Apache-2.0
  */
-#include "vgpu.h"
+#include "check.h"
 
 enum { MAX_VECTOR = 8 };
 
@@ -94,6 +94,19 @@ const VgOp *vg_op_async_wait(const VgOp *o, VgWarp *w) {
   if (o->imm == UINT32_MAX) vg_async_wait_all(w, mask);
   else vg_async_wait_group(w, mask, (uint32_t)o->imm);
   return w->worker->stop ? NULL : o + 1;
+}
+
+/* cp.async.bulk.commit_group and wait_group: the copies are complete, which only the sanitizer doubts. */
+const VgOp *vg_op_bulk_commit(const VgOp *o, VgWarp *w) {
+  uint32_t mask = vg_active(o, w);
+  if (mask && vg_checking(w)) vg_check_bulk_commit(w, mask);
+  return o + 1;
+}
+
+const VgOp *vg_op_bulk_wait(const VgOp *o, VgWarp *w) {
+  uint32_t mask = vg_active(o, w);
+  if (mask && vg_checking(w)) vg_check_bulk_wait(w, mask, (uint32_t)o->imm);
+  return o + 1;
 }
 
 /* ----------------------------------------------------------------- parameters and other values */

@@ -1,7 +1,7 @@
 /* Atomics and reductions of one warp; lanes act in lane order.
  * SPDX-License-Identifier: Apache-2.0
  */
-#include "reach.h"
+#include "check.h"
 #include "lane.h"
 
 /* ------------------------------------------------------------------------------ arithmetic */
@@ -151,6 +151,9 @@ static int atomic_part(VgWarp *w, const VgAccess *a, uint32_t mask, const uint64
   VgReach r = {.mask = mask, .width = (uint32_t)a->bytes * a->count, .space = a->space, .is_store = 1};
   if (vg_admit(w, a, address, &r)) return 1;
   if (w->worker->launch->counting) vg_count_atomic(w, a->site, &r);
+  if (vg_checking(w))
+    vg_check_access(w, a->site, &r, a->atomic == VG_ATOM_EXCH ? VG_DID_WRITE : VG_DID_ATOMIC,
+                    a->flags | VG_STRONG, NULL, NULL);
   int parallel = w->worker->launch->parallel && r.space == VG_GLOBAL;
   for (uint32_t i = 0; i < a->count; i++) {
     uint64_t skip = (uint64_t)i * a->bytes;

@@ -3,6 +3,7 @@
  */
 #include <stdio.h>
 #include <stdlib.h>
+#include "check.h"
 #include "sched.h"
 
 /* ------------------------------------------------------------------------- blocks of a launch */
@@ -116,6 +117,7 @@ static void start_block(VgBlock *b, uint64_t number) {
   vg_tmem_start(b);
   b->live_threads = L->threads_per_block, b->done = 0;
   for (uint32_t i = 0; i < b->warp_count; i++) start_warp(&b->warps[i]);
+  if (b->worker->check) vg_check_start(b);
 }
 
 static void end_block(VgBlock *b) {
@@ -213,6 +215,7 @@ int vg_worker_run(VgWorker *k) {
   }
   for (uint32_t s = 0; s < slots; s++)
     if (!k->resident[s].done) end_block(&k->resident[s]);
+  if (k->check) vg_check_end(k);
   return (int)k->fault.kind;
 }
 
@@ -261,10 +264,11 @@ int vg_worker_open(VgWorker *k) {
   if (!k->resident) return 1;
   for (uint32_t s = 0; s < k->launch->resident_blocks; s++)
     if (open_block(&k->resident[s], k, s)) return 1;
-  return 0;
+  return k->launch->checks ? vg_check_open(k) : 0;
 }
 
 void vg_worker_close(VgWorker *k) {
+  vg_check_close(k);
   for (uint32_t s = 0; k->resident && s < k->launch->resident_blocks; s++) {
     VgBlock *b = &k->resident[s];
     for (uint32_t i = 0; b->warps && i < b->warp_count; i++) {

@@ -8,7 +8,7 @@
  */
 #include <stdio.h>
 #include <stdlib.h>
-#include "vgpu.h"
+#include "check.h"
 
 enum { TARGET, FRAME_BYTES, LOCAL_BYTES, PARAMETERS, HEAD };
 
@@ -49,6 +49,7 @@ static const VgOp *enter_call(const VgOp *o, VgWarp *w, const uint32_t *call, ui
   *(VgFrame *)callee = (VgFrame){o + 1, w->regs, call, call[FRAME_BYTES], local, call[LOCAL_BYTES], {0}};
   const uint32_t *p = call + HEAD;
   for (uint32_t i = 0; i < call[PARAMETERS]; i++, p += 3) copy_lanes(callee + p[1], w->regs + p[0], p[2], lanes);
+  if (vg_checking(w)) vg_check_frame(w, lanes, local, call[LOCAL_BYTES]);
   w->mask = lanes, w->regs = callee, w->depth++;
   vg_order(w);
   return w->ops + call[TARGET];
@@ -201,12 +202,20 @@ const VgOp *vg_op_malloc(const VgOp *o, VgWarp *w) {
   const VgLaunch *L = w->worker->launch;
   for (int l = 0; l < VG_LANES; l++) {
     if (!(mask >> l & 1)) continue;
-    uint64_t bytes = (parameter(o, w, 0, l, 8) + 15) / 16 * 16;
+    uint64_t asked = parameter(o, w, 0, l, 8), bytes = (asked + 15) / 16 * 16;
+    if (vg_checking(w)) bytes += 16;   /* nobody's: one past the end shows */
     uint64_t at = bytes <= L->heap_bytes ? __atomic_fetch_add(L->heap_used, bytes, __ATOMIC_SEQ_CST) : UINT64_MAX;
     char *p = at <= L->heap_bytes - bytes ? L->heap + at : NULL;
     memcpy(w->regs + o->a[7] + 8 * l, &p, 8);
+    if (vg_checking(w)) vg_check_malloc(w, o->site, (uint32_t)l, p, asked);
   }
   return o + 1;
 }
 
-const VgOp *vg_op_free(const VgOp *o, VgWarp *w) { (void)w; return o + 1; }
+const VgOp *vg_op_free(const VgOp *o, VgWarp *w) {
+  uint32_t mask = vg_active(o, w);
+  for (int l = 0; l < VG_LANES && vg_checking(w); l++)
+    if (mask >> l & 1)
+      vg_check_free(w, o->site, (uint32_t)l, (char *)(uintptr_t)parameter(o, w, 0, l, 8));
+  return w->worker->stop ? NULL : o + 1;
+}

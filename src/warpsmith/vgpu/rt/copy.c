@@ -6,11 +6,12 @@
  */
 #include <stdlib.h>
 
-#include "reach.h"
+#include "check.h"
 
 typedef struct Copy {
   uint32_t mask;                 /* lanes that have not waited yet */
   uint32_t width;
+  uint32_t site;
   uint32_t group[VG_LANES];      /* the lane's group, counted from 0 */
   uint64_t to[VG_LANES];         /* host addresses in shared memory */
   char data[VG_LANES][16];
@@ -63,7 +64,11 @@ int vg_async_copy(VgWarp *w, const VgAccess *a, uint32_t mask, const uint64_t *s
   if (w->worker->launch->counting) count_copy(w, a->site, &from, &to);
   Copy *copy = append(w);
   if (!copy) return vg_fault(w, VG_FAULT_ILLEGAL_ACCESS, a->site, mask), 1;
-  copy->mask = mask, copy->width = width;
+  copy->mask = mask, copy->width = width, copy->site = a->site;
+  if (vg_checking(w)) {
+    if (from.mask) vg_check_access(w, a->site, &from, VG_DID_READ, 0, NULL, NULL);
+    vg_check_copy(w, a->site, &to);
+  }
   memcpy(copy->group, ((Pending *)w->async)->committed, sizeof copy->group);
   memcpy(copy->to, to.at, sizeof copy->to);
   VG_EACH(l, mask) {
@@ -82,13 +87,14 @@ void vg_async_commit(VgWarp *w, uint32_t mask) {
 }
 
 /* Write the lanes' copies of groups below last[l]; forget copies that all lanes have. */
-static void land(Pending *p, uint32_t mask, const uint32_t *last) {
+static void land(VgWarp *w, Pending *p, uint32_t mask, const uint32_t *last) {
   uint32_t left = 0;
   for (uint32_t i = 0; i < p->count; i++) {
     Copy *copy = &p->copies[i];
     VG_EACH(l, copy->mask & mask) {
       if (copy->group[l] >= last[l]) continue;
       memcpy((void *)(uintptr_t)copy->to[l], copy->data[l], copy->width);
+      if (vg_checking(w)) vg_check_landed(w, copy->site, l, copy->to[l], copy->width);
       copy->mask &= ~(1u << l);
     }
     if (!copy->mask) continue;
@@ -103,13 +109,13 @@ void vg_async_wait_group(VgWarp *w, uint32_t mask, uint32_t pending) {
   if (!p) return;
   uint32_t last[VG_LANES];
   VG_EACH(l, mask) last[l] = p->committed[l] > pending ? p->committed[l] - pending : 0;
-  land(p, mask, last);
+  land(w, p, mask, last);
 }
 
 void vg_async_wait_all(VgWarp *w, uint32_t mask) {
   uint32_t last[VG_LANES];
   VG_EACH(l, mask) last[l] = UINT32_MAX;
-  if (w->async) land(w->async, mask, last);
+  if (w->async) land(w, w->async, mask, last);
 }
 
 void vg_async_reset(VgWarp *w) {
@@ -162,6 +168,7 @@ int vg_shared_rows(VgWarp *w, uint32_t site, uint32_t lanes, const uint64_t *off
   VgAccess a = {.site = site, .space = VG_SHARED};
   VgReach r = {.mask = lanes, .width = bytes, .space = VG_SHARED, .is_store = (uint8_t)is_store};
   if (vg_admit(w, &a, offset, &r)) return 1;
+  if (vg_checking(w)) vg_check_access(w, site, &r, is_store ? VG_DID_WRITE : VG_DID_READ, 0, NULL, NULL);
   if (!w->worker->launch->counting) return 0;
   VgSite *row = &w->worker->sites[site];
   row->requests++, row->bytes += (uint64_t)__builtin_popcount(lanes) * bytes;

@@ -5,7 +5,7 @@
  * pending, 40-61 transaction bytes outstanding (signed), 63 parity of the current phase. (The
  * hardware's layout is not public; PTX calls it opaque.)
  */
-#include "vgpu.h"
+#include "check.h"
 
 enum { FIELD = 0xfffff };
 
@@ -101,8 +101,27 @@ static void change(VgWarp *w, char *p, uint64_t what, uint64_t value) {
 int vg_mbarrier_arrive(VgWarp *w, uint32_t site, uint32_t lane, uint64_t address) {
   VgOp o = {.site = site};
   char *p = shared_at(&o, w, (int)lane, address, 8);
+  if (p && vg_checking(w)) vg_check_arrive(w, 1u << lane, address);
   if (p) change(w, p, ARRIVE, 1);
   return !p;
+}
+
+/* Tell the sanitizer what lanes do with their barriers: those with one barrier, together. */
+static void tell(const VgOp *o, VgWarp *w, uint32_t mask) {
+  VgReach r = {.width = 8, .space = VG_GLOBAL, .is_store = 1};
+  int plain = o->imm == INIT || o->imm == INVAL;
+  VG_EACH(l, mask) {
+    r.at[l] = lane_address(o, w, (int)l);
+    if (shared_at(o, w, (int)l, r.at[l], 8)) r.mask |= 1u << l;
+  }
+  for (uint32_t left = r.mask, same; left; left &= ~same) {
+    same = 0;
+    VG_EACH(l, left) same |= (uint32_t)(r.at[l] == r.at[__builtin_ctz(left)]) << l;
+    VgReach part = r;
+    part.mask = plain ? same : same & (0 - same);   /* one lane stands for all that only count */
+    vg_check_access(w, o->site, &part, plain ? VG_DID_WRITE : VG_DID_ATOMIC, plain ? 0 : VG_STRONG, NULL, NULL);
+    if (!plain && o->imm != EXPECT_TX) vg_check_arrive(w, same, r.at[__builtin_ctz(left)]);
+  }
 }
 
 const VgOp *vg_op_mbarrier(const VgOp *o, VgWarp *w) {
@@ -110,6 +129,7 @@ const VgOp *vg_op_mbarrier(const VgOp *o, VgWarp *w) {
   uint64_t *result = (uint64_t *)operand(o, w, 2);
   const uint32_t *value = (const uint32_t *)operand(o, w, 3);
   if (mask && o->imm == ASYNC_ARRIVE) vg_async_wait_all(w, mask);
+  if (mask && vg_checking(w)) tell(o, w, mask);
   for (int l = 0; l < VG_LANES && !w->worker->stop; l++) {
     if (!(mask >> l & 1)) continue;
     char *p = shared_at(o, w, l, lane_address(o, w, l), 8);
@@ -137,6 +157,7 @@ const VgOp *vg_op_mbarrier_test(const VgOp *o, VgWarp *w) {
     memcpy(&word, p, 8);
     uint64_t parity = o->imm ? ((const uint32_t *)wanted)[l] & 1 : ((const uint64_t *)wanted)[l] >> 63;
     if (done) done[l] = word >> 63 != parity;
+    if (vg_checking(w) && word >> 63 != parity) vg_check_wait(w, 1u << l, (uint64_t)(uintptr_t)p);
     any |= word >> 63 != parity;
   }
   if (o->a[4] && mask && !any) return vg_wait(o, w, VG_AT_MBARRIER, 0);
@@ -174,9 +195,14 @@ const VgOp *vg_op_bulk_copy(const VgOp *o, VgWarp *w) {
     uint64_t to = host_address(w, lane_value(o, w, 0, l, how >> 8 & 1) + o->a[1], how & 3);
     uint64_t from = host_address(w, lane_value(o, w, 2, l, how >> 9 & 1) + o->a[5], how >> 2 & 3);
     uint64_t bytes = lane_value(o, w, 3, l, 0);
+    uint64_t at = o->a[4] == VG_SINK ? 0 : host_address(w, lane_value(o, w, 4, l, how >> 10 & 1) + o->a[6],
+                                                        how >> 4 & 3);
+    if (vg_checking(w)) {
+      vg_check_bulk(w, o->site, (uint32_t)l, from, bytes, VG_DID_READ, at);
+      vg_check_bulk(w, o->site, (uint32_t)l, to, bytes, VG_DID_COPY, at);
+    }
     if (vg_bulk_copy(w, o->site, (uint32_t)l, to, from, bytes)) return NULL;
     if (o->a[4] == VG_SINK) continue;
-    uint64_t at = host_address(w, lane_value(o, w, 4, l, how >> 10 & 1) + o->a[6], how >> 4 & 3);
     char *p = shared_at(o, w, l, at, 8);
     if (!p) return NULL;
     change(w, p, COMPLETE_TX, bytes);
@@ -235,6 +261,7 @@ static void open_cluster(VgWorker *k) {
         VgGroup *group = &b->warps[i].group[g];
         if (group->state != VG_AT_BARRIER || group->barrier != VG_BARRIERS) continue;
         group->state = VG_READY, b->warps[i].status = VG_RUNNING;
+        if (k->check) vg_check_cluster_wait(&b->warps[i], group->mask);
       }
   }
 }
@@ -244,6 +271,7 @@ void vg_cluster_exit(VgWorker *worker) { open_cluster(worker); }
 const VgOp *vg_op_cluster_arrive(const VgOp *o, VgWarp *w) {
   uint32_t mask = vg_active(o, w);
   if (!mask) return o + 1;
+  if (vg_checking(w)) vg_check_cluster_arrive(w, mask);
   w->cluster_wanted = w->worker->cluster_phase + 1;
   w->worker->cluster_arrived += (uint64_t)__builtin_popcount(mask);
   open_cluster(w->worker);
@@ -251,6 +279,11 @@ const VgOp *vg_op_cluster_arrive(const VgOp *o, VgWarp *w) {
 }
 
 const VgOp *vg_op_cluster_wait(const VgOp *o, VgWarp *w) {
-  if (!vg_active(o, w) || w->worker->cluster_phase >= w->cluster_wanted) return o + 1;
+  uint32_t mask = vg_active(o, w);
+  if (!mask) return o + 1;
+  if (w->worker->cluster_phase >= w->cluster_wanted) {
+    if (vg_checking(w)) vg_check_cluster_wait(w, mask);
+    return o + 1;
+  }
   return vg_wait(o + 1, w, VG_AT_BARRIER, VG_BARRIERS);
 }

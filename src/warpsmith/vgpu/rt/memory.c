@@ -8,6 +8,7 @@
  */
 #include <stdlib.h>
 
+#include "check.h"
 #include "pattern.h"
 
 /* Below this, an address that no allocation holds is called a null pointer plus an offset. */
@@ -405,6 +406,7 @@ static int load_part(VgWarp *w, const VgAccess *a, uint32_t mask, const uint64_t
   VgReach r = reach_of(a, mask, 0);
   if (vg_admit(w, a, address, &r)) return 1;
   if (w->worker->launch->counting) vg_count(w, a->site, &r);
+  if (vg_checking(w)) vg_check_access(w, a->site, &r, VG_DID_READ, a->flags, NULL, NULL);
   for (uint32_t i = 0; i < a->count; i++)
     if (destination[i]) gather(a, mask, r.at, (uint64_t)i * a->bytes, destination[i]);
   return 0;
@@ -415,6 +417,7 @@ static int store_part(VgWarp *w, const VgAccess *a, uint32_t mask, const uint64_
   VgReach r = reach_of(a, mask, 1);
   if (vg_admit(w, a, address, &r)) return 1;
   if (w->worker->launch->counting) vg_count(w, a->site, &r);
+  if (vg_checking(w)) vg_check_access(w, a->site, &r, VG_DID_WRITE, a->flags, a, (const void *const *)source);
   for (uint32_t i = 0; i < a->count; i++)
     scatter(a, mask, r.at, (uint64_t)i * a->bytes, source[i]);
   return 0;
@@ -456,6 +459,15 @@ static inline int repeats(const VgWarp *w, const VgAccess *a, uint32_t mask) {
          (a->space != VG_GENERIC || w->worker->launch->table) && (a->bytes != 16 || a->count == 1);
 }
 
+/* The sanitizer looks at a whole warp's admitted access, lane 0 at `base`. */
+static void check_repeated(VgWarp *w, const VgAccess *a, const VgPattern *p, uint64_t base,
+                           const void *const *source) {
+  VgReach r = reach_of(a, VG_FULL, source != NULL);
+  for (uint32_t l = 0; l < VG_LANES; l++) r.at[l] = base + p->delta[l];
+  if (r.space == VG_GENERIC) r.space = VG_GLOBAL;
+  vg_check_access(w, a->site, &r, source ? VG_DID_WRITE : VG_DID_READ, a->flags, a, source);
+}
+
 /* Count a whole warp's admitted access, lane 0 at `base`. */
 static inline void account(VgWarp *w, const VgAccess *a, VgPattern *p, uint64_t base, uint64_t width,
                            int is_store) {
@@ -481,6 +493,7 @@ static int load_repeated(VgWarp *w, const VgAccess *a, const uint64_t *address, 
   uint64_t base = p ? admitted(w, a, p, address[0], width, 0) : 0;
   if (!base || (p->stride == 0 && (a->bytes != 4 || a->reg_bytes != 4))) return 0;
   if (p->stride == width && !load_span(a, (const uint32_t *)(uintptr_t)base, to)) return 0;
+  if (vg_checking(w)) check_repeated(w, a, p, base, NULL);
   account(w, a, p, base, width, 0);
   if (p->stride == width) return 1;
   for (uint32_t i = 0; i < a->count; i++) {
@@ -496,6 +509,7 @@ static int store_repeated(VgWarp *w, const VgAccess *a, const uint64_t *address,
   uint64_t width = (uint64_t)a->bytes * a->count;
   uint64_t base = p ? admitted(w, a, p, address[0], width, 1) : 0;
   if (!base) return 0;
+  if (vg_checking(w)) check_repeated(w, a, p, base, from);
   if (p->stride == width && !store_span(a, (uint32_t *)(uintptr_t)base, from)) return 0;
   account(w, a, p, base, width, 1);
   if (p->stride == width) return 1;
@@ -506,6 +520,7 @@ static int store_repeated(VgWarp *w, const VgAccess *a, const uint64_t *address,
 int vg_load(VgWarp *w, const VgAccess *a, uint32_t mask, const uint64_t *address,
             void *const *destination) {
   if (repeats(w, a, mask) && load_repeated(w, a, address, destination)) return 0;
+  if (vg_checking(w)) return in_parts(w, a, mask, address, destination, load_part);
   uint64_t width = (uint64_t)a->bytes * a->count, first = span(w, a, mask, address, width);
   if (first && load_span(a, (const uint32_t *)(uintptr_t)first, destination)) {
     count_span(w, a, first, width, 0);
@@ -521,6 +536,7 @@ int vg_load(VgWarp *w, const VgAccess *a, uint32_t mask, const uint64_t *address
 int vg_store(VgWarp *w, const VgAccess *a, uint32_t mask, const uint64_t *address,
              const void *const *source) {
   if (repeats(w, a, mask) && store_repeated(w, a, address, source)) return 0;
+  if (vg_checking(w)) return in_parts(w, a, mask, address, (void *const *)source, store_part);
   uint64_t width = (uint64_t)a->bytes * a->count, first = span(w, a, mask, address, width);
   if (!first || !store_span(a, (uint32_t *)(uintptr_t)first, source))
     return in_parts(w, a, mask, address, (void *const *)source, store_part);

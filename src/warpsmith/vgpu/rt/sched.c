@@ -10,6 +10,7 @@
 #ifdef __AVX512F__
 #include <immintrin.h>
 #endif
+#include "check.h"
 #include "sched.h"
 
 uint32_t vg_bits(const uint32_t *p) {
@@ -252,6 +253,13 @@ const VgOp *vg_op_yield(const VgOp *o, VgWarp *w) { return vg_park(o + 1, w); }
 
 const VgOp *vg_op_nop(const VgOp *o, VgWarp *w) { (void)w; return o + 1; }
 
+/* Fences need nothing where memory is sequentially consistent; the sanitizer wants to know of them. */
+const VgOp *vg_op_fence(const VgOp *o, VgWarp *w) {
+  uint32_t lanes = vg_active(o, w);
+  if (lanes && vg_checking(w)) vg_check_fence(w, lanes);
+  return o + 1;
+}
+
 const VgOp *vg_op_trap(const VgOp *o, VgWarp *w) {
   uint32_t lanes = vg_active(o, w);
   if (!lanes) return o + 1;
@@ -265,7 +273,9 @@ const VgOp *vg_op_warp_sync(const VgOp *o, VgWarp *w) {
   const char *base = (o->kinds & 1) ? w->fixed : w->regs;
   uint32_t members = ((const uint32_t *)(base + o->a[0]))[__builtin_ctz(lanes)];
   const VgOp *next = vg_join(o, w, members);
-  return next == o ? o + 1 : next;
+  if (next != o) return next;
+  if (vg_checking(w)) vg_check_warp_sync(w, vg_mask(o, w), (const uint32_t *)(base + o->a[0]));
+  return o + 1;
 }
 
 /* ----------------------------------------------------------------------------------- barriers */
@@ -276,6 +286,7 @@ static uint32_t scalar(const VgOp *o, const VgWarp *w, int i) {
 }
 
 static void open_barrier(VgBlock *b, uint32_t id) {
+  if (b->worker->check) vg_check_bar_open(b, id);
   const VgOp *first = NULL;
   for (uint32_t i = 0; i < b->warp_count; i++) {
     VgWarp *w = &b->warps[i];
@@ -286,7 +297,7 @@ static void open_barrier(VgBlock *b, uint32_t id) {
       group->state = VG_READY;
       w->status = VG_RUNNING;
       const VgOp *bar = group->op - 1;
-      if (here && here != bar && (bar->flags & here->flags & VG_ALIGNED))
+      if (here && here != bar && (bar->flags & here->flags & VG_ALIGNED) && !b->worker->check)
         vg_fault(w, VG_FAULT_DIVERGENT_BARRIER, bar->site, group->mask);
       here = bar;
     }
@@ -335,6 +346,7 @@ const VgOp *vg_op_bar_sync(const VgOp *o, VgWarp *w) {
   }
   uint32_t id = arrive(o, w);
   if (id == VG_BARRIERS) return NULL;
+  if (vg_checking(w)) vg_check_bar_arrive(o, w, id, w->block->barrier[id].expected, 1);
   vg_store_group(w, o + 1, VG_AT_BARRIER, id);
   w->rotating = 0;
   try_open(w->block, id);
@@ -346,6 +358,8 @@ const VgOp *vg_op_bar_arrive(const VgOp *o, VgWarp *w) {
   if (!active) return o + 1;
   w->mask = active;
   uint32_t id = arrive(o, w);
+  if (id != VG_BARRIERS && vg_checking(w))
+    vg_check_bar_arrive(o, w, id, w->block->barrier[id].expected, 0);
   w->mask = whole;
   if (id == VG_BARRIERS) return NULL;
   try_open(w->block, id);

@@ -3,6 +3,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include "check.h"
 #include "tcgen05.h"
 #include "tile.h"
 
@@ -260,7 +261,10 @@ int vg_tmem_swizzle(VgWarp *w, uint32_t site, uint32_t lane, uint64_t descriptor
 }
 
 int vg_tmem_shared(VgWarp *w, uint32_t site, uint32_t lane, const VgBlock *b, uint64_t offset, void *out) {
-  if (offset + 16 <= b->shared_bytes) return memcpy(out, b->shared + offset, 16), 0;
+  if (offset + 16 <= b->shared_bytes) {
+    if (vg_checking(w)) vg_check_operand(w, site, lane, (uint64_t)(uintptr_t)b->shared + offset, 16);
+    return memcpy(out, b->shared + offset, 16), 0;
+  }
   if (vg_fault(w, VG_FAULT_OUT_OF_BOUNDS, site, 1u << lane)) {
     VgFault *f = &w->worker->fault;
     f->space = VG_SHARED, f->bytes = 16, f->address = offset, f->limit = b->shared_bytes;

@@ -57,7 +57,7 @@ typedef struct VgAccess {
   uint8_t is_signed;    /* loads: sign-extend from `bytes` to `reg_bytes` (else zero-extend) */
   uint8_t atomic;       /* VgAtomic */
   uint8_t type;         /* VgType of an atomic or a reduction */
-  uint8_t flags;        /* reserved */
+  uint8_t flags;        /* VG_STRONG, VG_ACQUIRE, VG_RELEASE of check.h */
   int64_t offset;       /* added to every lane address */
 } VgAccess;
 
@@ -70,6 +70,7 @@ typedef struct VgAllocation {
   uint32_t id;          /* the host's number of the allocation */
   uint64_t *seen_read;  /* one bit per 32-byte sector touched, or NULL: vgpu/memory.py makes them */
   uint64_t *seen_written;
+  uint64_t fresh;       /* nonzero: uninitialized until written, for launches with checks */
 } VgAllocation;
 
 /* What one memory or branch instruction did; summed over workers by the host. */
@@ -301,7 +302,7 @@ struct VgLaunch {
   uint64_t *heap_used;
   uint32_t special[VG_SPECIALS];/* offsets in w->fixed of special registers; VG_SINK: unused */
   uint32_t checks;      /* VG_CHECK_… of a launch with the sanitizer; 0: none */
-  uint32_t max_findings;/* distinct ones, after which the launch ends */
+  uint32_t max_findings;/* distinct errors and warnings, after which the launch ends */
 };
 
 /* One host thread's part of a launch. */
@@ -327,7 +328,7 @@ struct VgWorker {
   double started;
   VgFault fault;
   void *check;          /* the sanitizer's state; NULL: nothing but the cheap checks */
-  VgFinding *findings;  /* of the host: launch->max_findings rows */
+  VgFinding *findings;  /* of the host: 2 * launch->max_findings rows, half of them for information */
   uint32_t finding_count, unchecked;  /* unchecked: allocations too large for shadow memory */
 };
 
@@ -437,6 +438,9 @@ void vg_tmem_end(VgBlock *block);
 /* Lanes have exited: the cluster's barrier may be complete. */
 void vg_cluster_exit(VgWorker *worker);
 void vg_print(VgWorker *worker, const char *text, uint64_t bytes);
+
+/* The sanitizer: these lanes executed a `.sync` instruction together. Only where worker->check is set. */
+void vg_check_together(VgWarp *w, uint32_t lanes);
 
 /* ------------------------------------------------------------------------ sched.c, for the host */
 
