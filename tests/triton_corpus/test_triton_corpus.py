@@ -24,8 +24,6 @@ def cases() -> list:
     found = []
     for name, entry in corpus.load().items():
         for arch in entry.archs:
-            if arch >= 90 and entry.theme == "descriptors":
-                continue  # until tensor maps are there
             always = arch in ALWAYS or (name, arch) in BLACKWELL
             marks = () if always else pytest.mark.slow
             found.append(pytest.param(name, arch, id=f"{name}-sm_{arch}", marks=marks))

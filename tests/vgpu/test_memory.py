@@ -505,20 +505,6 @@ def test_short_sources_are_filled_with_zeros(buffer, known):
         np.testing.assert_array_equal(got, want)
 
 
-def test_bulk_copies(buffer, known):
-    import ctypes
-
-    u64 = ctypes.c_uint64
-    with Bench(known.table(), shared_bytes=1024) as bench:
-        copy = bench.lib.vg_bulk_copy
-        to, source = u64(bench.shared_address), u64(buffer.ctypes.data + 64)
-        assert copy(bench.warp, 0, 3, to, source, u64(512)) == 0
-        np.testing.assert_array_equal(bench.shared[:512], buffer[64:576])
-        assert (bench.site.requests, bench.site.sectors, bench.site.bytes) == (1, 16, 512)
-        assert copy(bench.warp, 0, 3, to, u64(buffer.ctypes.data + 8192 - 256), u64(512))
-        assert FAULT_KINDS[bench.fault.kind - 1] == "out-of-bounds"
-
-
 # ---------------------------------------------------------------------------------------- faults
 
 

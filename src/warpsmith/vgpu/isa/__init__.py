@@ -5,7 +5,9 @@ from __future__ import annotations
 
 import importlib
 
-_RULES = ("alu", "move", "collective", "control", "memory", "calls", "mbarrier", "tcgen05", "texture")
+_RULES = (
+    "alu", "move", "collective", "control", "memory", "calls", "mbarrier", "bulk", "tcgen05", "texture",
+)  # fmt: skip
 
 
 def load_rules() -> None:

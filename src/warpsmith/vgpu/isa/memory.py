@@ -108,6 +108,10 @@ def _known_parameter(e: Emitter, ins: ir.Instruction, target: ir.Operand, offset
 
 @runtime("st")
 def store(e: Emitter, ins: ir.Instruction) -> None:
+    if ins.has("async", "bulk"):
+        from .bulk import fill, remote
+
+        return fill(e, ins) if ins.has("bulk") else remote(e, ins)
     address, value = ins.operands[:2]
     items, space = items_of(value), space_of(ins)
     kinds: list[int] = []
@@ -144,7 +148,9 @@ def _frame_access(
 @runtime("atom", "red")
 def atomic(e: Emitter, ins: ir.Instruction) -> None:
     if ins.opcode == "red" and ins.has("async"):
-        raise unsupported(ins, "red.async")
+        from .bulk import remote
+
+        return remote(e, ins)
     result: ir.Operand = ir.Sink()
     operands = list(ins.operands)
     if ins.opcode == "atom":
@@ -201,7 +207,7 @@ def copy(e: Emitter, ins: ir.Instruction) -> None:
     elif ins.has("mbarrier"):
         _arrive_when_copied(e, ins)
     elif ins.has("bulk"):
-        from .mbarrier import bulk_copy
+        from .bulk import bulk_copy
 
         bulk_copy(e, ins)
     elif ins.modifiers[:1] == ("async",) and ins.has("ca", "cg"):

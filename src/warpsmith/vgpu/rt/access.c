@@ -96,19 +96,6 @@ const VgOp *vg_op_async_wait(const VgOp *o, VgWarp *w) {
   return w->worker->stop ? NULL : o + 1;
 }
 
-/* cp.async.bulk.commit_group and wait_group: the copies are complete, which only the sanitizer doubts. */
-const VgOp *vg_op_bulk_commit(const VgOp *o, VgWarp *w) {
-  uint32_t mask = vg_active(o, w);
-  if (mask && vg_checking(w)) vg_check_bulk_commit(w, mask);
-  return o + 1;
-}
-
-const VgOp *vg_op_bulk_wait(const VgOp *o, VgWarp *w) {
-  uint32_t mask = vg_active(o, w);
-  if (mask && vg_checking(w)) vg_check_bulk_wait(w, mask, (uint32_t)o->imm);
-  return o + 1;
-}
-
 /* ----------------------------------------------------------------- parameters and other values */
 
 static inline uint64_t extend(const char *p, uint32_t bytes, int is_signed) {

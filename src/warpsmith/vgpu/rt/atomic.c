@@ -180,3 +180,17 @@ int vg_atomic(VgWarp *w, const VgAccess *a, uint32_t mask, const uint64_t *addre
       return 1;
   return 0;
 }
+
+/* Reductions of elements that lie in a row, for the copy engine; checked and counted by it. */
+void vg_atomic_span(VgWarp *w, const VgAccess *a, uint64_t at, const char *values, uint64_t count) {
+  int parallel = w->worker->launch->parallel && a->space == VG_GLOBAL, global = a->space == VG_GLOBAL;
+  for (uint64_t i = 0; i < count; i++, at += a->bytes, values += a->bytes) {
+    uint64_t value = 0;
+    memcpy(&value, values, a->bytes);
+    switch (a->bytes) {
+      case 2: step16(a, global, parallel, at, (uint16_t)value, 0); break;
+      case 4: step32(a, global, parallel, at, (uint32_t)value, 0); break;
+      default: step64(a, global, parallel, at, value, 0);
+    }
+  }
+}

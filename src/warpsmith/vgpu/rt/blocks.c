@@ -76,6 +76,7 @@ static void start_warp(VgWarp *w) {
   w->breath = VG_BREATH, w->status = VG_RUNNING, w->mask = w->live;
   VgFrame *frame = (VgFrame *)w->regs;
   *frame = (VgFrame){.bytes = L->frame_bytes, .local_bytes = L->frame_local_bytes};
+  memset(w->bulk_groups, 0, sizeof w->bulk_groups);
   position_of(w);
   vg_store_group(w, L->ops, VG_READY, 0);
 }
@@ -121,6 +122,7 @@ static void start_block(VgBlock *b, uint64_t number) {
 }
 
 static void end_block(VgBlock *b) {
+  vg_bulk_end(b);
   if (!b->worker->stop) vg_tmem_end(b);
   for (uint32_t i = 0; i < b->warp_count; i++)
     if (b->warps[i].async) vg_async_reset(&b->warps[i]);
@@ -279,7 +281,7 @@ void vg_worker_close(VgWorker *k) {
   }
   free(k->resident), free(k->printed), free(k->patterns);
   k->resident = NULL, k->printed = NULL, k->patterns = NULL;
-  vg_memory_close(k);
+  vg_memory_close(k), vg_bulk_close(k);
 }
 
 void vg_sizes(uint64_t sizes[9]) {

@@ -1,4 +1,4 @@
-/* Copies that the hardware does on the side: cp.async and its groups, bulk copies, matrix rows.
+/* Copies that the hardware does on the side: cp.async and its groups, matrix rows.
  * SPDX-License-Identifier: Apache-2.0
  *
  * A cp.async reads its source when it is issued and writes shared memory when it is waited for, the
@@ -123,44 +123,6 @@ void vg_async_reset(VgWarp *w) {
   if (p) free(p->copies);
   free(p);
   w->async = NULL;
-}
-
-/* ------------------------------------------------------------------------------- bulk copies */
-
-/* Does [at, at + bytes) lie in the shared memory of a resident block? */
-static int in_shared(const VgWorker *worker, uint64_t at, uint64_t bytes) {
-  for (uint32_t i = 0; i < worker->launch->resident_blocks; i++) {
-    const VgBlock *b = &worker->resident[i];
-    uint64_t offset = at - (uint64_t)(uintptr_t)b->shared;
-    if (offset < b->shared_bytes && bytes <= b->shared_bytes - offset) return 1;
-  }
-  return 0;
-}
-
-/* One end of a bulk copy; counts it where it is global. */
-static int bulk_end(VgWarp *w, uint32_t site, uint32_t lane, uint64_t at, uint64_t bytes,
-                    int is_store) {
-  if (in_shared(w->worker, at, bytes)) return 0;
-  VgAccess a = {.site = site, .space = VG_GLOBAL};
-  VgReach r = {.mask = 1u << lane, .width = 16, .space = VG_GLOBAL, .is_store = (uint8_t)is_store};
-  uint64_t address[VG_LANES] = {0};
-  address[lane] = at;
-  if (vg_admit(w, &a, address, &r)) return 1;
-  address[lane] = at + bytes - 16;
-  if (vg_admit(w, &a, address, &r)) return 1;
-  const VgAllocation *row = vg_row(w->worker, site);
-  if (w->worker->launch->counting) vg_count_span(w, site, row, at, bytes, 0, is_store);
-  return 0;
-}
-
-int vg_bulk_copy(VgWarp *w, uint32_t site, uint32_t lane, uint64_t destination, uint64_t source,
-                 uint64_t bytes) {
-  if (!bytes) return 0;
-  if (bytes % 16) return vg_fault(w, VG_FAULT_MISALIGNED, site, 1u << lane), 1;
-  if (bulk_end(w, site, lane, source, bytes, 0) || bulk_end(w, site, lane, destination, bytes, 1))
-    return 1;
-  memmove((void *)(uintptr_t)destination, (const void *)(uintptr_t)source, bytes);
-  return 0;
 }
 
 int vg_shared_rows(VgWarp *w, uint32_t site, uint32_t lanes, const uint64_t *offset, uint32_t bytes,

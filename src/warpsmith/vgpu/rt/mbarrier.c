@@ -1,4 +1,4 @@
-/* mbarrier objects, bulk copies that complete on them, and barriers of a cluster.
+/* mbarrier objects, and barriers and addresses of a cluster.
  * SPDX-License-Identifier: Apache-2.0
  *
  * An mbarrier is 8 bytes of shared memory: bits 0-19 arrivals expected per phase, 20-39 arrivals
@@ -26,12 +26,13 @@ static uint64_t settled(Barrier b) {
 
 /* The shared memory of a lane address, of this block or of one of its cluster; NULL after a fault. */
 static char *shared_at(const VgOp *o, VgWarp *w, int lane, uint64_t address, uint64_t bytes) {
+  int aligned = address % bytes == 0;
   for (uint32_t s = 0; s < w->worker->launch->resident_blocks; s++) {
     const VgBlock *b = &w->worker->resident[s];
     uint64_t offset = address - (uint64_t)(uintptr_t)b->shared;
-    if (offset < b->shared_bytes && bytes <= b->shared_bytes - offset) return b->shared + offset;
+    if (aligned && offset < b->shared_bytes && bytes <= b->shared_bytes - offset) return b->shared + offset;
   }
-  if (vg_fault(w, VG_FAULT_OUT_OF_BOUNDS, o->site, 1u << lane)) {
+  if (vg_fault(w, aligned ? VG_FAULT_OUT_OF_BOUNDS : VG_FAULT_MISALIGNED, o->site, 1u << lane)) {
     VgFault *f = &w->worker->fault;
     f->space = VG_SHARED, f->bytes = (uint32_t)bytes, f->address = address - (uint64_t)(uintptr_t)w->block->shared;
     f->limit = w->block->shared_bytes, f->is_store = 1;
@@ -47,11 +48,17 @@ static uint64_t lane_address(const VgOp *o, VgWarp *w, int lane) {
   return o->aux ? vg_cluster_address(w, value) : value;
 }
 
+const VgBlock *vg_cluster_block(const VgWarp *w, uint64_t rank) {
+  const uint32_t *shape = w->worker->launch->cluster;
+  uint64_t size = (uint64_t)shape[0] * shape[1] * shape[2];
+  if (rank >= size) return NULL;
+  return &w->worker->resident[w->block->resident / size * size + rank];
+}
+
 uint64_t vg_cluster_address(const VgWarp *w, uint64_t value) {
-  uint64_t rank = value >> 24, slots = w->worker->launch->resident_blocks;
-  const VgBlock *b = w->block;
-  if (rank && rank <= slots) b = &w->worker->resident[rank - 1];
-  return (uint64_t)(uintptr_t)b->shared + (rank <= slots ? value & 0xffffff : value);
+  const VgBlock *b = value >> 24 ? vg_cluster_block(w, (value >> 24) - 1) : w->block;
+  return b ? (uint64_t)(uintptr_t)b->shared + (value & 0xffffff)
+           : (uint64_t)(uintptr_t)w->block->shared + value;
 }
 
 static const char *operand(const VgOp *o, const VgWarp *w, int i) {
@@ -59,15 +66,17 @@ static const char *operand(const VgOp *o, const VgWarp *w, int i) {
 }
 
 /* imm: what to do with the barrier at a[0] + a[1]; a[2]: the result, a[3]: the operand. */
-enum { INIT, INVAL, ARRIVE, ARRIVE_DROP, ARRIVE_EXPECT, EXPECT_TX, COMPLETE_TX, ASYNC_ARRIVE };
+enum { INIT, INVAL, ARRIVE, ARRIVE_DROP, ARRIVE_EXPECT, DROP_EXPECT, EXPECT_TX, COMPLETE_TX,
+       ASYNC_ARRIVE };
 
 static uint64_t changed(uint64_t word, uint64_t what, uint64_t value) {
   Barrier b = unpack(word);
   switch (what) {
     case INIT: return value | value << 20;
     case INVAL: return 0;
-    case ARRIVE_DROP: b.expected -= 1; /* fall through */
+    case ARRIVE_DROP: b.expected -= value; /* fall through */
     case ARRIVE: case ASYNC_ARRIVE: b.pending -= value; break;
+    case DROP_EXPECT: b.expected -= 1; /* fall through */
     case ARRIVE_EXPECT: b.bytes += (int64_t)value, b.pending -= 1; break;
     case EXPECT_TX: b.bytes += (int64_t)value; return pack(b);
     case COMPLETE_TX: b.bytes -= (int64_t)value; break;
@@ -76,7 +85,7 @@ static uint64_t changed(uint64_t word, uint64_t what, uint64_t value) {
 }
 
 /* Lanes that stopped at a barrier look again: one of them was made, unmade or ended a phase. */
-static void wake(VgWarp *running) {
+void vg_barrier_wake(VgWarp *running) {
   VgWorker *k = running->worker;
   for (uint32_t s = 0; s < k->launch->resident_blocks; s++) {
     VgBlock *b = &k->resident[s];
@@ -95,7 +104,7 @@ static void change(VgWarp *w, char *p, uint64_t what, uint64_t value) {
   memcpy(&before, p, 8);
   after = changed(before, what, value);
   memcpy(p, &after, 8);
-  if (what == INIT || what == INVAL || (before ^ after) >> 63) wake(w);
+  if (what == INIT || what == INVAL || (before ^ after) >> 63) vg_barrier_wake(w);
 }
 
 int vg_mbarrier_arrive(VgWarp *w, uint32_t site, uint32_t lane, uint64_t address) {
@@ -123,6 +132,8 @@ static void tell(const VgOp *o, VgWarp *w, uint32_t mask) {
     if (!plain && o->imm != EXPECT_TX) vg_check_arrive(w, same, r.at[__builtin_ctz(left)]);
   }
 }
+
+void vg_barrier_complete(VgWarp *w, char *p, uint64_t bytes) { change(w, p, COMPLETE_TX, bytes); }
 
 const VgOp *vg_op_mbarrier(const VgOp *o, VgWarp *w) {
   uint32_t mask = vg_active(o, w);
@@ -154,6 +165,7 @@ const VgOp *vg_op_mbarrier_test(const VgOp *o, VgWarp *w) {
     char *p = shared_at(o, w, l, lane_address(o, w, l), 8);
     if (!p) return NULL;
     uint64_t word;
+    vg_bulk_land(w->worker, (uint64_t)(uintptr_t)p);
     memcpy(&word, p, 8);
     uint64_t parity = o->imm ? ((const uint32_t *)wanted)[l] & 1 : ((const uint64_t *)wanted)[l] >> 63;
     if (done) done[l] = word >> 63 != parity;
@@ -170,43 +182,6 @@ const VgOp *vg_op_mbarrier_pending(const VgOp *o, VgWarp *w) {
   uint32_t *d = (uint32_t *)operand(o, w, 0);
   for (int l = 0; l < VG_LANES; l++)
     if (mask >> l & 1) d[l] = (uint32_t)unpack(state[l]).pending;
-  return o + 1;
-}
-
-/* --------------------------------------------------------------------------------- bulk copies
- * cp.async.bulk: a[0] + a[1] destination, a[2] source (a[5] added), a[3] bytes, a[4] barrier.
- * aux and imm: how the destination, the source and the barrier are addressed (as in lane_address),
- * two bits each. The copy happens at once; its completion is what the barrier counts. */
-
-static uint64_t host_address(const VgWarp *w, uint64_t value, uint64_t how) {
-  return how ? vg_cluster_address(w, value) : value;
-}
-
-static uint64_t lane_value(const VgOp *o, const VgWarp *w, int i, int lane, uint64_t wide) {
-  const char *p = operand(o, w, i);
-  return wide ? ((const uint64_t *)p)[lane] : ((const uint32_t *)p)[lane];
-}
-
-const VgOp *vg_op_bulk_copy(const VgOp *o, VgWarp *w) {
-  uint32_t mask = vg_active(o, w);
-  uint64_t how = o->imm;
-  for (int l = 0; l < VG_LANES; l++) {
-    if (!(mask >> l & 1)) continue;
-    uint64_t to = host_address(w, lane_value(o, w, 0, l, how >> 8 & 1) + o->a[1], how & 3);
-    uint64_t from = host_address(w, lane_value(o, w, 2, l, how >> 9 & 1) + o->a[5], how >> 2 & 3);
-    uint64_t bytes = lane_value(o, w, 3, l, 0);
-    uint64_t at = o->a[4] == VG_SINK ? 0 : host_address(w, lane_value(o, w, 4, l, how >> 10 & 1) + o->a[6],
-                                                        how >> 4 & 3);
-    if (vg_checking(w)) {
-      vg_check_bulk(w, o->site, (uint32_t)l, from, bytes, VG_DID_READ, at);
-      vg_check_bulk(w, o->site, (uint32_t)l, to, bytes, VG_DID_COPY, at);
-    }
-    if (vg_bulk_copy(w, o->site, (uint32_t)l, to, from, bytes)) return NULL;
-    if (o->a[4] == VG_SINK) continue;
-    char *p = shared_at(o, w, l, at, 8);
-    if (!p) return NULL;
-    change(w, p, COMPLETE_TX, bytes);
-  }
   return o + 1;
 }
 
@@ -235,13 +210,14 @@ const VgOp *vg_op_mapa(const VgOp *o, VgWarp *w) {
   for (int l = 0; l < VG_LANES; l++) {
     if (!(mask >> l & 1)) continue;
     uint64_t value = o->aux == 4 ? ((const uint32_t *)from)[l] : ((const uint64_t *)from)[l];
-    if (rank[l] >= w->worker->launch->resident_blocks) {
+    const VgBlock *peer = vg_cluster_block(w, rank[l]);
+    if (!peer) {
       vg_fault(w, VG_FAULT_ILLEGAL_ACCESS, o->site, 1u << l);
       return NULL;
     }
     uint64_t offset = o->imm ? value & 0xffffff : value - (uint64_t)(uintptr_t)w->block->shared;
     value = o->imm ? offset | (uint64_t)(rank[l] + 1) << 24
-                   : (uint64_t)(uintptr_t)w->worker->resident[rank[l]].shared + offset;
+                   : (uint64_t)(uintptr_t)peer->shared + offset;
     if (o->aux == 4) ((uint32_t *)to)[l] = (uint32_t)value;
     else ((uint64_t *)to)[l] = value;
   }

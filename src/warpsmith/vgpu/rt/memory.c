@@ -161,6 +161,19 @@ int vg_admit(VgWarp *w, const VgAccess *a, const uint64_t *address, VgReach *r) 
   }
 }
 
+int vg_admit_span(VgWarp *w, uint32_t site, uint32_t lanes, uint64_t first, uint64_t bytes, int is_store) {
+  if (reachable(w->worker, site, first, bytes, is_store)) return 0;
+  const VgAllocation *row = vg_find(w->worker->launch, first);
+  int near_null = !row && (first < NULL_REACH || first > UINT64_MAX - NULL_REACH);
+  uint32_t kind = near_null ? VG_FAULT_NULL_POINTER
+                  : row && inside(row, first, bytes) ? VG_FAULT_ILLEGAL_ACCESS : VG_FAULT_OUT_OF_BOUNDS;
+  if (vg_fault(w, kind, site, lanes)) {
+    VgFault *f = &w->worker->fault;
+    f->space = VG_GLOBAL, f->is_store = (uint32_t)is_store, f->bytes = (uint32_t)bytes, f->address = first;
+  }
+  return 1;
+}
+
 /* ------------------------------------------------------------------------- generic addresses */
 
 /* Which active lanes point into the block's shared memory, and which into their local memory. */

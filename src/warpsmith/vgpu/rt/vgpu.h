@@ -243,6 +243,7 @@ struct VgWarp {
   uint64_t clock;       /* warp instructions executed */
   uint64_t ages;
   void *async;          /* pending cp.async copies; owned by memory.c, NULL when there are none */
+  uint32_t bulk_groups[VG_LANES];   /* bulk groups that each lane has closed */
   _Alignas(64) uint64_t address[VG_LANES];   /* scratch lane addresses of the running handler */
   VgGroup group[VG_LANES];
 };
@@ -327,6 +328,7 @@ struct VgWorker {
   volatile int stop;    /* nonzero: a fault was recorded, every handler returns NULL soon */
   double started;
   VgFault fault;
+  void *bulk;           /* bulk.c's queue of transfers that have not landed */
   void *check;          /* the sanitizer's state; NULL: nothing but the cheap checks */
   VgFinding *findings;  /* of the host: 2 * launch->max_findings rows, half of them for information */
   uint32_t finding_count, unchecked;  /* unchecked: allocations too large for shadow memory */
@@ -399,10 +401,15 @@ void vg_async_wait_all(VgWarp *w, uint32_t mask);
 void vg_async_reset(VgWarp *w);
 /* Free worker->memory (end of a launch). */
 void vg_memory_close(VgWorker *worker);
-/* cp.async.bulk and other block copies: check and copy `bytes`, counted as one request of
- * bytes / 32 sectors at `site`. Addresses are host pointers (shared already has its base added). */
-int vg_bulk_copy(VgWarp *w, uint32_t site, uint32_t lane, uint64_t destination, uint64_t source,
-                 uint64_t bytes);
+/* bulk.c: land what completes on a barrier (before it is tested), and what a block has left (at its
+ * end); free the worker's queue. */
+void vg_bulk_land(VgWorker *worker, uint64_t barrier);
+void vg_bulk_end(VgBlock *block);
+void vg_bulk_close(VgWorker *worker);
+/* Check `bytes` of global memory at `first`, of any length and alignment. Nonzero: a fault. */
+int vg_admit_span(VgWarp *w, uint32_t site, uint32_t lanes, uint64_t first, uint64_t bytes, int is_store);
+/* Elements in a row, one reduction each; checked and counted by the caller. */
+void vg_atomic_span(VgWarp *w, const VgAccess *a, uint64_t at, const char *values, uint64_t count);
 /* For collectives (ldmatrix, stmatrix, wgmma): check `bytes` at each shared offset of `lanes`, and
  * count `wavefronts` for rows of `bytes` bytes read in passes of 8 lanes. Nonzero: a fault. */
 int vg_shared_rows(VgWarp *w, uint32_t site, uint32_t lanes, const uint64_t *offset, uint32_t bytes,
@@ -435,6 +442,11 @@ int vg_mbarrier_arrive(VgWarp *w, uint32_t site, uint32_t lane, uint64_t address
 /* A block begins or ends: its tensor memory is empty, and must be again. */
 void vg_tmem_start(VgBlock *block);
 void vg_tmem_end(VgBlock *block);
+/* The block of a rank in w's cluster; NULL: there is none. */
+const VgBlock *vg_cluster_block(const VgWarp *w, uint64_t rank);
+/* mbarrier.c: complete transaction bytes of the barrier at p; let lanes that wait look again. */
+void vg_barrier_complete(VgWarp *w, char *p, uint64_t bytes);
+void vg_barrier_wake(VgWarp *running);
 /* Lanes have exited: the cluster's barrier may be complete. */
 void vg_cluster_exit(VgWorker *worker);
 void vg_print(VgWorker *worker, const char *text, uint64_t bytes);
