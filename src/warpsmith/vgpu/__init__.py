@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from .checks import Checks
+    from .cache import CacheModel
     from .counters import Counters
     from .faults import Fault, Party
     from .launch import LaunchResult, Module, load
@@ -16,12 +17,13 @@ if TYPE_CHECKING:
 
 _HOME = {
     "load": "launch", "Module": "launch", "KernelInfo": "signature", "LaunchResult": "launch",
-    "Parameter": "signature", "Memory": "memory", "Counters": "counters", "Fault": "faults",
+    "CacheModel": "cache", "Parameter": "signature", "Memory": "memory", "Counters": "counters", "Fault": "faults",
     "Checks": "checks", "Party": "faults",
     "Surface": "textures", "Texture": "textures",
 }  # fmt: skip
 
 __all__ = [
+    "CacheModel",
     "Checks",
     "Counters",
     "Fault",

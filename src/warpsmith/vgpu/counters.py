@@ -30,11 +30,12 @@ class CacheCounts:
     l1_hit_sectors: int = 0
     l2_read_sectors: int = 0
     l2_read_hit_sectors: int = 0
-    l2_write_sectors: int = 0  # atomics count as one read and one write
+    l2_write_sectors: int = 0  # atomics among them
     l2_write_hit_sectors: int = 0
     dram_read_bytes: int = 0
     dram_write_bytes: int = 0  # written back during the launch
     l2_dirty_bytes: int = 0  # still in L2 when it ends
+    early_replays: int = 0  # times that the trace was full before the wave was
 
     def __add__(self, other: CacheCounts) -> CacheCounts:
         names = [f.name for f in fields(self)]

@@ -15,9 +15,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from warpsmith.errors import LaunchError, UnknownName
+from warpsmith.errors import LaunchError, UnknownName, UsageError
 
 from . import build, layout
+from .cache import CacheModel, CacheRun
 from .checks import Checks
 from .counters import Counters, collect
 from .faults import Fault, Place, describe
@@ -99,6 +100,7 @@ class Module:
         memory: Memory | None = None, count: bool = True,
         max_instructions: int = 20_000_000_000, max_seconds: float = 60.0,
         schedule: str = "default", seed: int = 0, workers: int = 1, checks: Checks | None = None,
+        cache: CacheModel | None = None,
     ) -> LaunchResult:  # fmt: skip
         """Run a kernel on `grid` blocks of `block` threads and wait for it.
 
@@ -108,6 +110,8 @@ class Module:
         of warps, groups and blocks. The launch stops with a fault of kind "step-budget" after
         `max_instructions` thread instructions or `max_seconds`. checks: run under the sanitizer, in
         one worker whatever `workers` says; None: only bounds, alignment, null and const.
+        cache: also estimate what L1, L2 and DRAM do (`Counters.cache`); it needs counting and the
+        default schedule, and runs on one worker.
 
         Raises LaunchError when the launch does not fit the kernel, UnsupportedInstruction when the
         kernel uses what the virtual GPU does not have. What the kernel does wrong is a value:
@@ -121,6 +125,10 @@ class Module:
             raise UnknownName("schedule", schedule, _SCHEDULES)
         launch = _Launch(self, loaded, shape, params, memory, count)
         record = launch.record
+        if cache is not None:
+            if not count or schedule != "default":
+                raise UsageError("a cache model needs count=True and schedule='default'")
+            launch.follow(cache)
         if cooperative:
             record.grid_workspace = loaded.variables.fresh_grid_workspace()
         record.cooperative, record.seed = int(cooperative), seed
@@ -156,6 +164,7 @@ class _Launch:
                  memory: Memory | None, count: bool):  # fmt: skip
         self.module, self.loaded, self.shape = module, loaded, shape
         self.count = count
+        self.cache: CacheRun | None = None
         self.params = ctypes.create_string_buffer(params + bytes(16))
         self.fixed = loaded.with_parameters(params)
         self.allowed = loaded.variables.joined(memory or Memory())
@@ -192,12 +201,18 @@ class _Launch:
             record.table, record.table_count = self.table.address, self.table.count
         return record
 
+    def follow(self, model: CacheModel) -> None:
+        """Feed the launch's accesses to a cache model."""
+        x, y, z = self.shape.cluster
+        self.cache = CacheRun(model, self.loaded.program.instructions, x * y * z)
+        self.record.cache = self.cache.address
+
     def run(self, workers: int) -> LaunchResult:
         record, shape = self.record, self.shape
         blocks = shape.grid[0] * shape.grid[1] * shape.grid[2]
         ranks = shape.cluster[0] * shape.cluster[1] * shape.cluster[2]
         record.resident_blocks = blocks if record.cooperative else ranks
-        alone = record.cooperative or record.checks or ranks > 1
+        alone = record.cooperative or record.checks or ranks > 1 or self.cache
         workers = 1 if alone else max(1, min(workers, blocks // ranks))
         record.parallel = int(workers > 1)
         bounds = [ranks * (blocks // ranks * i // workers) for i in range(workers + 1)]
@@ -259,6 +274,7 @@ class _Launch:
             sites.view(layout.SITE).reshape(-1),
             shape.grid, shape.block,
             unique_bytes=self.table.unique_bytes() if self.table and self.count else (0, 0),
+            cache=self.cache.results(build.runtime()) if self.cache else None,
         )  # fmt: skip
 
 

@@ -66,8 +66,22 @@ class VgLaunch(c.Structure):
         ("parallel", c.c_uint32), ("cooperative", c.c_uint32), ("schedule", c.c_uint32),
         ("resident_blocks", c.c_uint32), ("seed", c.c_uint64), ("max_instructions", c.c_uint64),
         ("max_seconds", c.c_double), ("grid_workspace", c.c_void_p), ("heap", c.c_void_p), ("heap_bytes", c.c_uint64),
-        ("heap_used", c.c_void_p), ("special", c.c_uint32 * len(SPECIALS)),
+        ("heap_used", c.c_void_p), ("cache", c.c_void_p), ("special", c.c_uint32 * len(SPECIALS)),
         ("checks", c.c_uint32), ("max_findings", c.c_uint32),
+    ]  # fmt: skip
+
+
+class VgCache(c.Structure):
+    """Of rt/cache.h."""
+
+    _fields_ = [
+        ("l2_bytes", c.c_uint64), ("trace_entries", c.c_uint64), ("hints", c.c_void_p),
+        ("sms", c.c_uint32), ("blocks_per_sm", c.c_uint32), ("l1_bytes", c.c_uint32),
+        ("sample_shift", c.c_uint32), ("fetch_sectors", c.c_uint32), ("cluster_blocks", c.c_uint32),
+        ("l1_sectors", c.c_uint64), ("l1_hits", c.c_uint64), ("l2_reads", c.c_uint64),
+        ("l2_read_hits", c.c_uint64), ("l2_writes", c.c_uint64), ("l2_write_hits", c.c_uint64),
+        ("dram_reads", c.c_uint64), ("dram_writes", c.c_uint64), ("dirty", c.c_uint64),
+        ("early", c.c_uint64), ("failed", c.c_uint64), ("state", c.c_void_p),
     ]  # fmt: skip
 
 
@@ -100,5 +114,7 @@ def check(library: c.CDLL) -> None:
     library.vg_sizes(theirs)
     ours = (OP.itemsize, ACCESS.itemsize, ALLOCATION.itemsize, SITE.itemsize, BLOCK.itemsize,
             c.sizeof(VgFault), c.sizeof(VgLaunch), c.sizeof(VgWorker), c.sizeof(VgFinding))  # fmt: skip
-    if tuple(theirs) != ours:
-        raise ToolchainError(f"rt/vgpu.h and vgpu/layout.py disagree: {tuple(theirs)} and {ours}")
+    library.vg_cache_size.restype = c.c_uint64
+    both = (*theirs, library.vg_cache_size()), (*ours, c.sizeof(VgCache))
+    if both[0] != both[1]:
+        raise ToolchainError(f"rt/vgpu.h and vgpu/layout.py disagree: {both[0]} and {both[1]}")

@@ -5,6 +5,7 @@
  * accesses go in passes of 32, 16, 8 lanes for 4, 8, 16 bytes a lane; a pass costs the most distinct
  * 4-byte words that any of the 32 banks must give.
  */
+#include "cache.h"
 #include "pattern.h"
 
 #define SECTOR 5 /* log2 of its bytes */
@@ -38,6 +39,18 @@ static void see_lanes(VgWarp *w, uint32_t site, const VgReach *r, uint32_t lanes
     uint64_t *bits = is_store ? row->seen_written : row->seen_read;
     if (bits) mark(bits, (r->at[l] >> SECTOR) - (row->begin >> SECTOR), (int)launch->parallel);
   }
+}
+
+/* --------------------------------------------------------------------------- the cache model */
+
+static inline void trace(VgWarp *w, uint32_t site, const VgReach *r, uint32_t lanes, VgTraffic kind) {
+  if (__builtin_expect(w->worker->launch->cache != NULL, 0))
+    vg_cache_lanes(w, site, r->at, lanes, kind);
+}
+
+static inline void trace_span(VgWarp *w, uint32_t site, uint64_t first, uint64_t bytes, int is_store) {
+  if (__builtin_expect(w->worker->launch->cache != NULL, 0))
+    vg_cache_span(w, site, first, bytes, is_store ? VG_TRAFFIC_STORE : VG_TRAFFIC_LOAD);
 }
 
 /* -------------------------------------------------------------------------------- distinct */
@@ -146,8 +159,14 @@ static uint32_t atomic_passes(const VgReach *r) {
 
 /* ------------------------------------------------------------------------------ local memory */
 
+static void trace_local(VgWarp *w, uint32_t site, uint64_t *at, uint32_t lanes, int is_store) {
+  uint64_t base = vg_cache_local(w);
+  VG_EACH(l, lanes) at[l] += base;
+  vg_cache_lanes(w, site, at, lanes, is_store ? VG_TRAFFIC_STORE : VG_TRAFFIC_LOAD);
+}
+
 /* Local memory is interleaved by lanes: word i of lane l lies at i * 128 + 4 * l. */
-static void count_local(VgWarp *w, VgSite *row, const VgReach *r) {
+static void count_local(VgWarp *w, uint32_t site, VgSite *row, const VgReach *r) {
   uint32_t words = r->width <= 4 ? 1 : r->width / 4, lanes = (uint32_t)__builtin_popcount(r->mask);
   for (uint32_t i = 0; i < words; i++) {
     uint64_t at[VG_LANES];
@@ -155,7 +174,9 @@ static void count_local(VgWarp *w, VgSite *row, const VgReach *r) {
       uint64_t offset = r->at[l] - (uint64_t)(uintptr_t)w->local - l * w->local_stride;
       at[l] = (offset / 4 + i) * 128 + 4 * l;
     }
-    row->sectors += lanes_in(distinct(at, r->mask, SECTOR));
+    uint32_t first = distinct(at, r->mask, SECTOR);
+    row->sectors += lanes_in(first);
+    if (w->worker->launch->cache) trace_local(w, site, at, first, r->is_store);
   }
   row->sectors_ideal += ((uint64_t)lanes * r->width + 31) / 32;
 }
@@ -180,7 +201,9 @@ static uint32_t count_sectors(VgSite *row, const VgReach *r) {
 
 static void count_global(VgWarp *w, uint32_t site, VgSite *row, const VgReach *r) {
   uint32_t sectors = count_sectors(row, r);
-  if (r->space != VG_CONST) see_lanes(w, site, r, sectors, r->is_store);
+  if (r->space == VG_CONST) return;
+  see_lanes(w, site, r, sectors, r->is_store);
+  trace(w, site, r, sectors, r->is_store ? VG_TRAFFIC_STORE : VG_TRAFFIC_LOAD);
 }
 
 void vg_count(VgWarp *w, uint32_t site, const VgReach *r) {
@@ -188,7 +211,7 @@ void vg_count(VgWarp *w, uint32_t site, const VgReach *r) {
   VgSite *row = count_lanes(w, site, r);
   switch (r->space) {
     case VG_SHARED: vg_count_shared(row, r, r->width <= 4 ? 32 : 128 / r->width); break;
-    case VG_LOCAL: count_local(w, row, r); break;
+    case VG_LOCAL: count_local(w, site, row, r); break;
     default: count_global(w, site, row, r);
   }
 }
@@ -214,7 +237,9 @@ void vg_count_pattern(VgWarp *w, uint32_t site, const VgReach *r, VgPattern *p, 
   if (!p->counted || (!is_shared && p->phase != (first & 31))) count_afresh(row, r, p, first);
   else if (is_shared) row->wavefronts += p->transactions, row->wavefronts_ideal += p->ideal;
   else row->sectors += p->transactions, row->sectors_ideal += p->ideal;
-  if (!is_shared) see_lanes(w, site, r, p->leaders, r->is_store);
+  if (is_shared) return;
+  see_lanes(w, site, r, p->leaders, r->is_store);
+  trace(w, site, r, p->leaders, r->is_store ? VG_TRAFFIC_STORE : VG_TRAFFIC_LOAD);
 }
 
 void vg_count_span(VgWarp *w, uint32_t site, const VgAllocation *allocation, uint64_t first,
@@ -224,6 +249,7 @@ void vg_count_span(VgWarp *w, uint32_t site, const VgAllocation *allocation, uin
   row->sectors += ((first + bytes - 1) >> SECTOR) - (first >> SECTOR) + 1;
   row->sectors_ideal += (bytes + 31) / 32;
   see(w->worker->launch, allocation, first, bytes, is_store);
+  trace_span(w, site, first, bytes, is_store);
 }
 
 void vg_count_broadcast(VgWarp *w, uint32_t site, uint8_t space, uint64_t address, uint32_t width) {
@@ -235,7 +261,9 @@ void vg_count_broadcast(VgWarp *w, uint32_t site, uint8_t space, uint64_t addres
     return;
   }
   row->sectors++, row->sectors_ideal++;
-  if (space != VG_CONST) see(w->worker->launch, vg_row(w->worker, site), address, width, 0);
+  if (space == VG_CONST) return;
+  see(w->worker->launch, vg_row(w->worker, site), address, width, 0);
+  trace_span(w, site, address, width, 0);
 }
 
 void vg_count_atomic(VgWarp *w, uint32_t site, const VgReach *r) {
@@ -250,4 +278,5 @@ void vg_count_atomic(VgWarp *w, uint32_t site, const VgReach *r) {
   uint32_t sectors = count_sectors(row, r);
   see_lanes(w, site, r, sectors, 0);
   see_lanes(w, site, r, sectors, 1);
+  trace(w, site, r, sectors, VG_TRAFFIC_ATOMIC);
 }

@@ -301,6 +301,7 @@ struct VgLaunch {
   char *heap;           /* of malloc in kernels; NULL: none */
   uint64_t heap_bytes;
   uint64_t *heap_used;
+  struct VgCache *cache;      /* the cache model of rt/cache.h, or NULL */
   uint32_t special[VG_SPECIALS];/* offsets in w->fixed of special registers; VG_SINK: unused */
   uint32_t checks;      /* VG_CHECK_… of a launch with the sanitizer; 0: none */
   uint32_t max_findings;/* distinct errors and warnings, after which the launch ends */
