@@ -23,7 +23,6 @@ RESULTS = ROOT / "benchmarks" / "results" / "triton_corpus.json"
 PAGE = ROOT / "docs" / "triton.md"
 sys.path.insert(0, str(ROOT / "tests"))
 from triton_corpus import corpus  # noqa: E402
-
 from warpsmith.errors import CompileError, KernelFault, UnsupportedInstruction, UsageError  # noqa: E402
 
 ENDINGS = (

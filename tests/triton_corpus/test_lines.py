@@ -6,12 +6,13 @@ from pathlib import Path
 
 import pytest
 
-torch = pytest.importorskip("torch")
+pytest.importorskip("torch")
 pytest.importorskip("triton")
 sys.path.insert(0, str(Path(__file__).parent.parent))
+import torch
+
 from triton_corpus import marked
 from triton_corpus.corpus import TARGETS, launch
-
 from warpsmith.devices.observe import observe
 from warpsmith.errors import KernelFault
 

@@ -101,7 +101,7 @@ class VgWorker(c.Structure):
         ("patterns", c.c_void_p), ("printed", c.c_void_p), ("printed_bytes", c.c_uint64),
         ("printed_room", c.c_uint64), ("clock", c.c_uint64), ("random", c.c_uint64),
         ("early_collectives", c.c_uint64), ("cluster_arrived", c.c_uint64),
-        ("cluster_phase", c.c_uint64), ("stop", c.c_int), ("started", c.c_double),
+        ("cluster_phase", c.c_uint64), ("next_block", c.c_uint64), ("stop", c.c_int), ("started", c.c_double),
         ("fault", VgFault), ("bulk", c.c_void_p), ("check", c.c_void_p), ("findings", c.c_void_p),
         ("finding_count", c.c_uint32), ("unchecked", c.c_uint32),
     ]  # fmt: skip

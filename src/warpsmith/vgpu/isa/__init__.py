@@ -6,7 +6,8 @@ from __future__ import annotations
 import importlib
 
 _RULES = (
-    "alu", "move", "collective", "control", "memory", "calls", "mbarrier", "bulk", "tcgen05", "texture",
+    "alu", "move", "collective", "control", "memory", "calls", "mbarrier", "bulk", "tcgen05", "wide",
+    "texture",
 )  # fmt: skip
 
 

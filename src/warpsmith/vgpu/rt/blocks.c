@@ -109,6 +109,15 @@ static uint64_t shuffled(const VgWorker *k, uint64_t number) {
   return k->first_block + set * slots + inside;
 }
 
+int vg_take_cluster(VgWorker *k, uint32_t index[3]) {
+  VgBlock b = {.worker = k};
+  if (k->next_block >= k->last_block) return 0;
+  place(&b, shuffled(k, k->next_block));
+  memcpy(index, b.index, sizeof b.index);
+  k->next_block += k->launch->resident_blocks;
+  return 1;
+}
+
 static void start_block(VgBlock *b, uint64_t number) {
   const VgLaunch *L = b->worker->launch;
   number = shuffled(b->worker, number);
@@ -191,16 +200,17 @@ static void report_deadlock(VgBlock *b) {
 }
 
 int vg_worker_run(VgWorker *k) {
-  uint64_t next = k->first_block;
+  k->next_block = k->first_block;
   uint32_t slots = k->launch->resident_blocks;
   k->started = vg_seconds();
   while (!k->stop) {
     int running = 0, progress = 0;
     for (uint32_t s = 0; s < slots; s++) running |= !k->resident[s].done;
     if (!running) {   /* a whole set (one block, a cluster, the grid) starts together */
-      if (next >= k->last_block) break;
-      if (next % 256 == 255 && vg_budget(&k->resident[0].warps[0], k->launch->ops)) break;
-      for (uint32_t s = 0; s < slots && next < k->last_block; s++) start_block(&k->resident[s], next++);
+      if (k->next_block >= k->last_block) break;
+      if (k->next_block % 256 == 255 && vg_budget(&k->resident[0].warps[0], k->launch->ops)) break;
+      for (uint32_t s = 0; s < slots && k->next_block < k->last_block; s++)
+        start_block(&k->resident[s], k->next_block++);
       k->cluster_arrived = 0;
     }
     for (uint32_t s = 0; s < slots && !k->stop; s++) {

@@ -137,6 +137,9 @@ int vg_tmem_mma(VgWarp *w, uint32_t site, const VgTensorMma *s, uint32_t lane,
                   const VgTensorOperands *o);
 int vg_tmem_commit(VgWarp *w, uint32_t site, uint32_t lane, uint64_t barrier, int generic,
                      int multicast, uint32_t blocks);
+/* clusterlaunchcontrol.try_cancel: 16 bytes to `at` (a host address), completed on `barrier`; `all`:
+ * in every block of the cluster. Nonzero: a fault. */
+int vg_try_cancel(VgWarp *w, uint32_t site, uint32_t lane, uint64_t at, uint64_t barrier, int all);
 /* Swizzle bits of a matrix descriptor; 16 bytes of a block's shared memory. */
 int vg_tmem_swizzle(VgWarp *w, uint32_t site, uint32_t lane, uint64_t descriptor, uint32_t *bits);
 int vg_tmem_shared(VgWarp *w, uint32_t site, uint32_t lane, const VgBlock *b, uint64_t offset,

@@ -115,6 +115,13 @@ int vg_mbarrier_arrive(VgWarp *w, uint32_t site, uint32_t lane, uint64_t address
   return !p;
 }
 
+int vg_mbarrier_complete(VgWarp *w, uint32_t site, uint32_t lane, uint64_t address, uint64_t bytes) {
+  VgOp o = {.site = site};
+  char *p = shared_at(&o, w, (int)lane, address, 8);
+  if (p) change(w, p, COMPLETE_TX, bytes);
+  return !p;
+}
+
 /* Tell the sanitizer what lanes do with their barriers: those with one barrier, together. */
 static void tell(const VgOp *o, VgWarp *w, uint32_t mask) {
   VgReach r = {.width = 8, .space = VG_GLOBAL, .is_store = 1};

@@ -326,6 +326,7 @@ struct VgWorker {
   uint64_t random;
   uint64_t early_collectives; /* *.sync executed though member lanes were elsewhere */
   uint64_t cluster_arrived, cluster_phase;    /* barrier.cluster of the resident set */
+  uint64_t next_block;        /* the first that has not started */
   volatile int stop;    /* nonzero: a fault was recorded, every handler returns NULL soon */
   double started;
   VgFault fault;
@@ -438,8 +439,11 @@ int vg_budget(VgWarp *w, const VgOp *o);
 void vg_release(VgBlock *block);
 /* Host address of a shared::cluster offset: block rank + 1 in bits 24 and up, 0 for this block. */
 uint64_t vg_cluster_address(const VgWarp *w, uint64_t value);
-/* One arrival at the mbarrier at a host address. Nonzero: a fault. */
+/* One arrival at the mbarrier at a host address, or bytes that came. Nonzero: a fault. */
 int vg_mbarrier_arrive(VgWarp *w, uint32_t site, uint32_t lane, uint64_t address);
+int vg_mbarrier_complete(VgWarp *w, uint32_t site, uint32_t lane, uint64_t address, uint64_t bytes);
+/* Take the next set of blocks, which then never starts: the index of its first, or 0. */
+int vg_take_cluster(VgWorker *worker, uint32_t index[3]);
 /* A block begins or ends: its tensor memory is empty, and must be again. */
 void vg_tmem_start(VgBlock *block);
 void vg_tmem_end(VgBlock *block);
