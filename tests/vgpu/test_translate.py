@@ -37,12 +37,12 @@ def outputs(*lines, threads=32, dtype=np.uint32, **options):
 
 
 def test_unsupported_instruction_names_itself_its_line_and_its_source():
-    text = kernel(".loc 1 17 3", "tex.2d.v4.f32.f32 {%r1, %r2, %r3, %r4}, [out, {%r5, %r6}];")
+    text = kernel(".loc 1 17 3", "multimem.ld_reduce.relaxed.sys.global.add.u32 %r1, [%d1];")
     with pytest.raises(UnsupportedInstruction) as caught:
         translate(parse(text), "k")
-    assert caught.value.instruction.startswith("tex.2d.v4.f32.f32")
+    assert caught.value.instruction.startswith("multimem.ld_reduce")
     assert caught.value.source == "mine.cu:17"
-    assert text.splitlines()[caught.value.line - 1].startswith("tex")
+    assert text.splitlines()[caught.value.line - 1].startswith("multimem")
 
 
 def test_undefined_function_is_refused():
