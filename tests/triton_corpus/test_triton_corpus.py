@@ -15,7 +15,9 @@ pytestmark = pytest.mark.virtual
 ALWAYS = (80, 90)
 BLACKWELL = {
     ("matmul_tf32", 100), ("matmul_float8", 100), ("attention_causal", 100), ("scaled_mxfp8", 100),
-    ("scaled_nvfp4", 100), ("rms_norm", 100), ("scaled_mixed", 120), ("scaled_nvfp4", 120),
+    ("scaled_nvfp4", 100), ("rms_norm", 100), ("descriptor_gather_and_scatter", 100),
+    ("descriptor_matmul_persistent_specialized", 100), ("descriptor_attention_specialized", 100),
+    ("scaled_mixed", 120), ("scaled_nvfp4", 120),
 }  # fmt: skip
 """What shows instructions of sm_100 and sm_120 that older GPUs lack: run every time."""
 
