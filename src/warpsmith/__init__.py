@@ -19,7 +19,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from .devices import open_device
+    from .devices import open_device, tensor_map
     from .errors import WarpsmithError
     from .loop import Budget, Watcher
     from .runtime import Kernel, cuda, load, save, triton
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0.dev0"
 
 _HOMES = {
-    "devices": ("open_device",),
+    "devices": ("open_device", "tensor_map"),
     "errors": ("WarpsmithError",),
     "loop": ("Budget", "Watcher"),
     "runtime": ("Kernel", "cuda", "load", "save", "triton"),
@@ -88,6 +88,7 @@ __all__ = [
     "open_device",
     "optimize",
     "save",
+    "tensor_map",
     "triton",
 ]
 

@@ -9,11 +9,12 @@ from typing import Any
 from .. import targets
 from ..errors import DeviceUnavailable, UnknownName
 from ..spec import Device, Target, load_plugin, plugin_names
+from .tensormap import tensor_map
 
 BUILT_IN = ("virtual", "cuda")
 DEFAULT_TARGET = "h100"
 
-__all__ = ["BUILT_IN", "DEFAULT_TARGET", "device_names", "open_device", "report"]
+__all__ = ["BUILT_IN", "DEFAULT_TARGET", "device_names", "open_device", "report", "tensor_map"]
 
 
 def open_device(

@@ -13,6 +13,15 @@ from typing import Any
 
 from ..errors import DtypeError, LaunchError
 from ..spec import Artifact, Parameter
+from .tensormap import TensorMapArgument
+
+
+@dataclass(frozen=True, slots=True)
+class Mapped:
+    """A tensor map among the arguments, and the memory of its tensor."""
+
+    argument: TensorMapArgument
+    buffer: Buffer
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,14 +130,19 @@ def check_count(kernel: str, artifact: Artifact, args: Sequence[Any]) -> None:
         )
 
 
-def pack(kernel: str, index: int, parameter: Parameter, value: Any) -> bytes | Buffer | None:
-    """The bytes of a scalar or struct, the buffer of a tensor, or None for a null pointer.
+def pack(
+    kernel: str, index: int, parameter: Parameter, value: Any
+) -> bytes | Buffer | Mapped | None:
+    """The bytes of a scalar or struct, the buffer of a tensor or of a tensor map's tensor, or None for
+    a null pointer.
 
     Raises DtypeError or LaunchError that names the parameter, what came, and what to type.
     """
     if value is None:
         _check_null(kernel, index, parameter)
         return None
+    if isinstance(value, TensorMapArgument):
+        return _mapped(kernel, index, parameter, value)
     if _is_array(value):
         return _buffer(kernel, index, parameter, value)
     if parameter.kind == "pointer":
@@ -191,6 +205,8 @@ def readable(entry: str) -> str:
 
 
 def _place(value: Any) -> tuple[str, int | None] | None:
+    if isinstance(value, TensorMapArgument):
+        value = value.tensor
     device = getattr(value, "device", None)
     if device is not None and hasattr(device, "type"):  # torch
         return device.type, device.index if device.type != "cpu" else None
@@ -222,6 +238,19 @@ def _buffer(kernel: str, index: int, parameter: Parameter, value: Any) -> Buffer
     if hasattr(value, "data_ptr"):
         return _torch_buffer(who, parameter, value)
     return _numpy_buffer(parameter, value)
+
+
+def _mapped(kernel: str, index: int, parameter: Parameter, value: TensorMapArgument) -> Mapped:
+    who = _who(kernel, index, parameter)
+    if parameter.kind == "pointer" or parameter.size != 128:
+        raise DtypeError(
+            f"{who} takes {declared(parameter)}, got a tensor map. Declare it "
+            "'const __grid_constant__ CUtensorMap', or pass the tensor itself"
+        )
+    any_pointer = Parameter("pointer", parameter.name, "void")
+    if hasattr(value.tensor, "data_ptr"):
+        return Mapped(value, _torch_buffer(who, any_pointer, value.tensor))
+    return Mapped(value, _numpy_buffer(any_pointer, value.tensor))
 
 
 def _torch_buffer(who: str, parameter: Parameter, value: Any) -> Buffer:
@@ -383,6 +412,8 @@ def _who(kernel: str, index: int, parameter: Parameter) -> str:
 
 
 def _short(value: Any) -> str:
+    if isinstance(value, TensorMapArgument):
+        return repr(value)
     if _is_array(value):
         dtype = str(value.dtype).removeprefix("torch.")
         return f"{dtype} tensor of shape {tuple(value.shape)}"

@@ -12,7 +12,7 @@ from typing import Any
 from ..errors import LaunchError
 from ..spec import Artifact, Parameter
 from . import arguments
-from .arguments import Buffer
+from .arguments import Buffer, Mapped
 
 _SLOT_BYTES = 16  # parameters start at multiples of this
 
@@ -86,6 +86,10 @@ class Staging:
                 if not hasattr(value, "get_device") or value.get_device() != index:
                     raise _misplaced(name, args, index)
                 packed = packed.address.to_bytes(8, "little")
+            if isinstance(packed, Mapped):
+                if not packed.argument.is_cuda or packed.argument.get_device() != index:
+                    raise _misplaced(name, args, index)
+                packed = packed.argument.encode_cuda()
             raw = bytes(8) if packed is None else packed
             ctypes.memmove(ctypes.addressof(self._bytes) + self._starts[i], raw, parameter.size)
         for parameter, value, fitted in zip(self.parameters, args, self._fitted):

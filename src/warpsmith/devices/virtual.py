@@ -11,7 +11,7 @@ from typing import Any
 from ..errors import KernelFault
 from ..spec import Artifact, Target
 from . import arguments, limits
-from .arguments import Buffer
+from .arguments import Buffer, Mapped
 from .launch import Request
 from .observe import Session
 
@@ -48,7 +48,7 @@ class VirtualGpu:
             artifact.kernel,
             request.grid,
             request.block,
-            [v.address() if isinstance(v, _Pointer) else v for v in values],
+            [v.value() if isinstance(v, _Pointer | _Map) else v for v in values],
             shared_bytes=request.shared_bytes,
             cluster=artifact.cluster,
             cooperative=request.cooperative,
@@ -100,10 +100,20 @@ class _Pointer:
     buffer: Buffer
     tensors: _Tensors
 
-    def address(self) -> int:
+    def value(self) -> int:
         if self.buffer.nbytes == 0:
             return 0 if self.buffer.address == 0 else self.buffer.address
         return self.buffer.address + self.tensors.storage(self.buffer).shift
+
+
+@dataclass(frozen=True)
+class _Map:
+    mapped: Mapped
+    tensors: _Tensors
+
+    def value(self) -> bytes:
+        address = _Pointer(self.mapped.buffer, self.tensors).value()
+        return self.mapped.argument.map.encode(address)
 
 
 @dataclass
@@ -113,9 +123,12 @@ class _Tensors:
     named: list[tuple[str, Buffer]] = field(default_factory=list)
     storages: list[_Storage] = field(default_factory=list)
 
-    def value(self, parameter: Any, packed: bytes | Buffer | None) -> Any:
+    def value(self, parameter: Any, packed: bytes | Buffer | Mapped | None) -> Any:
         if packed is None:
             return 0
+        if isinstance(packed, Mapped):
+            self.named.append((parameter.name or "tensor", packed.buffer))
+            return _Map(packed, self)
         if isinstance(packed, bytes):
             return packed
         self.named.append((parameter.name or "tensor", packed))

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 _HOME = {
     "load": "launch", "Module": "launch", "KernelInfo": "signature", "LaunchResult": "launch",
     "CacheModel": "cache", "Parameter": "signature", "Memory": "memory", "Counters": "counters", "Fault": "faults",
+    "TensorMap": "tensormap",
     "Checks": "checks", "Party": "faults",
     "Surface": "textures", "Texture": "textures",
 }  # fmt: skip
@@ -34,6 +35,7 @@ __all__ = [
     "Parameter",
     "Party",
     "Surface",
+    "TensorMap",
     "Texture",
     "load",
 ]

@@ -165,7 +165,9 @@ class _Launch:
         self.module, self.loaded, self.shape = module, loaded, shape
         self.count = count
         self.cache: CacheRun | None = None
-        self.params = ctypes.create_string_buffer(params + bytes(16))
+        room = empty(len(params) + 16)  # aligned, as tensor maps among the parameters must be
+        room[:] = np.frombuffer(params + bytes(16), np.uint8)
+        self.params = (ctypes.c_char * room.nbytes).from_buffer(room.data)
         self.fixed = loaded.with_parameters(params)
         self.allowed = loaded.variables.joined(memory or Memory())
         self.allowed.register(

@@ -96,6 +96,21 @@ static int misaligned(const VgTransfer *t, uint64_t at, uint64_t bytes, uint32_t
   return 1;
 }
 
+static int check_reduction(const VgTransfer *t) {
+  static const char *const names[] = {"add", "min", "max", "and", "or", "xor", "exch", "cas", "inc", "dec"};
+  static const uint16_t integers = 1 << VG_T_U32 | 1 << VG_T_S32 | 1 << VG_T_U64 | 1 << VG_T_S64;
+  static const uint16_t halves = 1 << VG_T_F16 | 1 << VG_T_BF16;
+  static const uint16_t floats = 1 << VG_T_F32 | 1 << VG_T_F32_FTZ | 1 << VG_T_F64;
+  uint16_t allowed = integers;
+  if (t->atomic == VG_ATOM_ADD) allowed |= halves | floats;
+  if (t->atomic == VG_ATOM_MIN || t->atomic == VG_ATOM_MAX) allowed |= halves;
+  if (t->atomic == VG_ATOM_INC || t->atomic == VG_ATOM_DEC) allowed = 1 << VG_T_U32;
+  if (allowed >> t->map.type & 1) return 0;
+  char text[120];
+  snprintf(text, sizeof text, "the tensor map's element type %u has no reduction '.%s'", t->map.type, names[t->atomic]);
+  return bad(t, text);
+}
+
 int vg_tensor_check(const VgTransfer *t) {
   const VgTensorMap *m = &t->map;
   if (m->magic != VG_MAP_MAGIC)
@@ -103,7 +118,7 @@ int vg_tensor_check(const VgTransfer *t) {
   if (m->type >= VG_T_LAST) return bad(t, "the tensor map's element type is one of sm_100");
   if (m->interleave) return bad(t, "the tensor map is interleaved, which the virtual GPU does not have");
   if (m->swizzle > 3 || m->atomicity) return bad(t, "the tensor map's swizzle is none of 0, 32, 64 and 128 bytes");
-  if (check_shape(t) || check_row(t)) return 1;
+  if (check_shape(t) || check_row(t) || (t->kind == VG_BULK_REDUCE && check_reduction(t))) return 1;
   if (m->address % 16) return misaligned(t, m->address, 16, VG_GLOBAL);
   uint64_t shared = t->to_shared ? t->to : t->from;
   if (t->kind != VG_BULK_PREFETCH && shared % 128)
