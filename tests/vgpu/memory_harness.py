@@ -100,7 +100,10 @@ def library() -> ctypes.CDLL:
     compiler = next(c for c in ("cc", "gcc", "clang") if shutil.which(c))
     folder = Path(tempfile.mkdtemp(prefix="memory_harness_"))
     (folder / "shim.c").write_text(SHIM)
-    sources = [RUNTIME / f"{name}.c" for name in ("memory", "count", "pattern", "atomic", "copy", "order", "shadow", "findings")]
+    sources = [
+        RUNTIME / f"{name}.c"
+        for name in ("memory", "count", "pattern", "atomic", "copy", "order", "shadow", "findings")
+    ]
     flags = ["-O2", "-ftree-vectorize", "-march=native", "-ffp-contract=off", "-fno-strict-aliasing",
              "-fwrapv", "-shared", "-fPIC", "-Wl,-Bsymbolic", f"-I{RUNTIME}"]  # fmt: skip
     target = folder / "memory.so"

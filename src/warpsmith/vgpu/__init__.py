@@ -6,8 +6,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from .checks import Checks
     from .cache import CacheModel
+    from .checks import Checks
     from .counters import Counters
     from .faults import Fault, Party
     from .launch import LaunchResult, Module, load

@@ -115,6 +115,7 @@ def recursive(module: ir.Module, functions: list[ir.Function]) -> bool:
         graph = {n: reached - leaves for n, reached in graph.items() if n not in leaves}
 
 
+RESERVED_BYTES = 1024
 RESERVED = "%reserved_smem"
 """Name of the shared variable that stands for the system's reserved shared memory."""
 
@@ -127,7 +128,7 @@ def shared_variables(module: ir.Module, functions: list[ir.Function]) -> list[ir
     found += [v for f in functions for v in f.variables.values() if v.space == "shared"]
     found = [v for v in found if v.name in used]
     if any(name.startswith("%reserved_smem_offset") for name in used):
-        found.append(ir.Variable(RESERVED, "shared", "b8", 1024, 128))
+        found.append(ir.Variable(RESERVED, "shared", "b8", RESERVED_BYTES, 128))
     return found
 
 

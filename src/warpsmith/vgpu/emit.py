@@ -101,6 +101,7 @@ class Emitter:
         self.module, self.function, self.constants = module, function, constants
         self.shared, self.ops, self.handlers, self.functions = shared, ops, handlers, functions
         self.frame = Frame(function)
+        self.later = 0  # instructions of the basic block after the one being emitted
         self.spin = False  # the branch being emitted closes a loop that may wait
         self.alone: set[int] = set()  # ids of waits that are all there is of their loop
         self.definitions = definitions(function)

@@ -51,6 +51,8 @@ class _Translation:
         if analysis.recursive(self.module, self.functions):
             locals_ += _RECURSION_LOCAL_BYTES
             stack += _RECURSION_STACK_BYTES
+        if any(op.handler == "vg_op_alloca" for op in self.ops):
+            locals_ += _RECURSION_LOCAL_BYTES
         return Program(
             self.kernel, self.ops, self.handlers, self.instructions, self.instruction_blocks,
             self.block_count, bytes(self.constants.image), self.constants.relocations, self.constants.parameters,
@@ -86,7 +88,8 @@ class _Translation:
     ) -> None:
         self.ops.append(Op("vg_op_enter", aux=self.block_count, imm=len(block.instructions),
                            site=len(self.instructions)))  # fmt: skip
-        for ins in block.instructions:
+        for position, ins in enumerate(block.instructions, 1):
+            e.later = len(block.instructions) - position
             ins.index = len(self.instructions)
             self.instructions.append(ins)
             self.instruction_blocks.append(self.block_count)

@@ -27,6 +27,7 @@ class Variables:
                 self._bytes[variable.name] = buffer = empty(max(1, variable.bytes))
                 buffer[:] = 0
         self.heap = empty(HEAP_BYTES if "malloc" in module.functions else 0)
+        self.heap[:1024] = 0  # its lock and lists: rt/heap.c
         self.heap_used = np.zeros(1, np.uint64)
         self._grid_workspace = empty(64)
         for name, buffer in self._bytes.items():

@@ -70,7 +70,8 @@ def trap(e: Emitter, ins: ir.Instruction) -> None:
 
 @runtime("nanosleep")
 def nanosleep(e: Emitter, ins: ir.Instruction) -> None:
-    e.op(ins, "vg_op_yield")
+    kinds: list[int] = []
+    e.op(ins, "vg_op_sleep", [e.data(ins, ins.operands[0], 32, kinds)], kinds=_bits(kinds))
 
 
 @runtime("bar", "barrier")
@@ -125,3 +126,27 @@ def cluster_barrier(e: Emitter, ins: ir.Instruction) -> None:
 
 def _bits(kinds: list[int]) -> int:
     return sum(k << i for i, k in enumerate(kinds))
+
+
+@runtime("alloca")
+def alloca(e: Emitter, ins: ir.Instruction) -> None:
+    """alloca.type ptr, size{, alignment}: memory of the function's own stack until it returns."""
+    target, size, *rest = ins.operands
+    kinds: list[int] = [0]
+    align = rest[0].value if rest and isinstance(rest[0], ir.Immediate) else 16
+    _stack(e, ins, "vg_op_alloca", target, size, kinds, align)
+
+
+@runtime("stacksave", "stackrestore")
+def stack(e: Emitter, ins: ir.Instruction) -> None:
+    register = ins.operands[0]
+    _stack(e, ins, f"vg_op_{ins.opcode}", register, register, [0], 0)
+
+
+def _stack(e: Emitter, ins: ir.Instruction, handler: str, target: ir.Operand, source: ir.Operand,
+           kinds: list[int], align: int) -> None:  # fmt: skip
+    if not isinstance(target, ir.Register):
+        raise unsupported(ins, "a register was expected")
+    width = target.lane_bits
+    a = [e.frame.register(target), e.data(ins, source, width, kinds), align, width // 8]
+    e.op(ins, handler, a, kinds=_bits(kinds))

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ..analysis import RESERVED
+from ..analysis import RESERVED, RESERVED_BYTES
 from ..fixed import FixedLanes
 from ..program import SINK, SPECIALS, ParameterLanes
 from ..ptx import ir
@@ -323,12 +323,12 @@ def move_special(e: Emitter, ins: ir.Instruction, target: ir.Register, name: str
     if name in SPECIALS:
         return False
     if name in CLOCKS:
-        e.op(
-            ins, "vg_op_clock", [e.frame.register(target), target.lane_bits // 8], aux=CLOCKS[name]
-        )
+        a = [e.frame.register(target), target.lane_bits // 8]
+        e.op(ins, "vg_op_clock", a, aux=CLOCKS[name], imm=e.later)
         return True
     if name.startswith("reserved_smem_offset"):
-        move_constant(e, ins, target, e.shared.offsets[RESERVED])
+        end = RESERVED_BYTES if name.endswith(("_end", "_cap")) else 0
+        move_constant(e, ins, target, e.shared.offsets[RESERVED] + end)
         return True
     raise unsupported(ins, f"special register %{name}")
 

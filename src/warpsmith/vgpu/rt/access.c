@@ -203,9 +203,10 @@ const VgOp *vg_op_isspacep(const VgOp *o, VgWarp *w) {
   return o + 1;
 }
 
-/* %clock, %clock64, %globaltimer: warp instructions executed, one a nanosecond. aux: shift. */
+/* %clock, %clock64, %globaltimer: warp instructions executed up to here, one a nanosecond. aux: shift;
+ * imm: instructions of the basic block that are counted already and come later. */
 const VgOp *vg_op_clock(const VgOp *o, VgWarp *w) {
-  spread(w->regs + o->a[0], vg_active(o, w), o->a[1], ++w->worker->clock >> o->aux);
+  spread(w->regs + o->a[0], vg_active(o, w), o->a[1], (w->worker->clock - o->imm) >> o->aux);
   return o + 1;
 }
 

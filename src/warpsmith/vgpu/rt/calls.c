@@ -146,6 +146,19 @@ static int convert(char *out, size_t room_left, char *spec, size_t length, const
   return snprintf(out, room_left, spec, v);
 }
 
+/* The conversion at p with each `*` replaced by its argument; returns its length. */
+static size_t filled(char *spec, size_t room_left, const char *p, size_t n, const char *buffer, uint64_t *used) {
+  size_t length = 0;
+  for (size_t i = 0; i < n && length + 12 < room_left; i++) {
+    if (p[i] != '*') { spec[length++] = p[i]; continue; }
+    int value;
+    memcpy(&value, field(buffer, 4, used), 4);
+    length += (size_t)snprintf(spec + length, room_left - length, "%d", value);
+  }
+  spec[length] = 0;
+  return length;
+}
+
 static int print_one(VgWorker *k, const char *format, const char *buffer) {
   char out[1024], spec[64];
   uint64_t used = 0;
@@ -157,13 +170,13 @@ static int print_one(VgWorker *k, const char *format, const char *buffer) {
       vg_print(k, p, n), p += n;
       continue;
     }
-    size_t n = 1 + strspn(p + 1, "-+ #0123456789.hljztL");
+    size_t n = 1 + strspn(p + 1, "-+ #0123456789.*hljztL");
     if (p[n] == '%' || !p[n] || n + 2 > sizeof spec) {
       vg_print(k, "%", 1), p += p[n] ? n + 1 : n;
       continue;
     }
-    memcpy(spec, p, n + 1), spec[n + 1] = 0;
-    int written = convert(out, sizeof out, spec, n + 1, buffer, &used);
+    size_t length = filled(spec, sizeof spec, p, n + 1, buffer, &used);
+    int written = convert(out, sizeof out, spec, length, buffer, &used);
     if (written > 0) vg_print(k, out, written < (int)sizeof out ? (uint64_t)written : sizeof out - 1);
     conversions++, p += n + 1;
   }
@@ -194,28 +207,4 @@ const VgOp *vg_op_assertfail(const VgOp *o, VgWarp *w) {
     snprintf(w->worker->fault.text, sizeof w->worker->fault.text, "%s:%u: %s: Assertion `%s' failed",
              file ? file : "?", (uint32_t)parameter(o, w, 2, l, 4), function ? function : "?", message ? message : "?");
   return NULL;
-}
-
-/* The device heap only grows: what free() gives back is not used again. */
-const VgOp *vg_op_malloc(const VgOp *o, VgWarp *w) {
-  uint32_t mask = vg_active(o, w);
-  const VgLaunch *L = w->worker->launch;
-  for (int l = 0; l < VG_LANES; l++) {
-    if (!(mask >> l & 1)) continue;
-    uint64_t asked = parameter(o, w, 0, l, 8), bytes = (asked + 15) / 16 * 16;
-    if (vg_checking(w)) bytes += 16;   /* nobody's: one past the end shows */
-    uint64_t at = bytes <= L->heap_bytes ? __atomic_fetch_add(L->heap_used, bytes, __ATOMIC_SEQ_CST) : UINT64_MAX;
-    char *p = at <= L->heap_bytes - bytes ? L->heap + at : NULL;
-    memcpy(w->regs + o->a[7] + 8 * l, &p, 8);
-    if (vg_checking(w)) vg_check_malloc(w, o->site, (uint32_t)l, p, asked);
-  }
-  return o + 1;
-}
-
-const VgOp *vg_op_free(const VgOp *o, VgWarp *w) {
-  uint32_t mask = vg_active(o, w);
-  for (int l = 0; l < VG_LANES && vg_checking(w); l++)
-    if (mask >> l & 1)
-      vg_check_free(w, o->site, (uint32_t)l, (char *)(uintptr_t)parameter(o, w, 0, l, 8));
-  return w->worker->stop ? NULL : o + 1;
 }

@@ -251,6 +251,15 @@ const VgOp *vg_op_exit(const VgOp *o, VgWarp *w) {
 
 const VgOp *vg_op_yield(const VgOp *o, VgWarp *w) { return vg_park(o + 1, w); }
 
+/* nanosleep: a[0] nanoseconds. Warps sleep side by side, so each moves the clock by its part. */
+const VgOp *vg_op_sleep(const VgOp *o, VgWarp *w) {
+  uint32_t mask = vg_active(o, w), warps = (w->block->live_threads + VG_LANES - 1) / VG_LANES;
+  if (!mask) return o + 1;
+  const uint32_t *time = (const uint32_t *)((o->kinds & 1 ? w->fixed : w->regs) + o->a[0]);
+  w->worker->clock += time[__builtin_ctz(mask)] / (warps ? warps : 1);
+  return vg_park(o + 1, w);
+}
+
 const VgOp *vg_op_nop(const VgOp *o, VgWarp *w) { (void)w; return o + 1; }
 
 /* Fences need nothing where memory is sequentially consistent; the sanitizer wants to know of them. */
