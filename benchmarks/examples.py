@@ -14,14 +14,13 @@ import argparse
 import collections
 import json
 import math
-import platform
 import statistics
-import subprocess
 import time
 from datetime import UTC, datetime
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
+
+from about import about, gpu_name
 
 import warpsmith as ws
 
@@ -46,7 +45,7 @@ EXAMPLES = {
 def main() -> None:
     options = arguments()
     target = options.out / f"examples-{options.device}.json"
-    found: dict[str, Any] = about(options) | {"examples": {}}
+    found: dict[str, Any] = head(options) | {"examples": {}}
     for name in options.only or EXAMPLES:
         begin = time.monotonic()
         found["examples"][name] = one(name, options) | {"seconds": time.monotonic() - begin}
@@ -174,42 +173,12 @@ def line(name: str, example: dict[str, Any]) -> str:
     return f"{name}: {winner['candidate']} {case['median_us']:.2f} µs {kind}, {ratios} ({outcomes})"
 
 
-def about(options: argparse.Namespace) -> dict[str, Any]:
-    """The machine and the code, so that the numbers can be found again."""
-    return {
-        "device": options.device,
-        "gpu": gpu_name() if options.device == "cuda" else options.target or "h100 (modelled)",
-        "started": datetime.now(UTC).isoformat(timespec="seconds"),
-        "commit": commit(),
-        "proposer": options.proposer,
-        "budget": {"candidates": options.candidates, "seconds": options.seconds},
-        "versions": {"python": platform.python_version(), **versions()},
-    }
-
-
-def versions() -> dict[str, str]:
-    found = {}
-    for package in ("warpsmith", "torch", "triton", "numpy", "cuda-bindings", "nvidia-cuda-nvrtc"):
-        try:
-            found[package] = version(package)
-        except PackageNotFoundError:
-            continue
-    return found
-
-
-def gpu_name() -> str:
-    import torch
-
-    return torch.cuda.get_device_name() if torch.cuda.is_available() else "none"
-
-
-def commit() -> str:
-    """The commit, with -dirty if files differ from it; empty without git."""
-    command = ["git", "-C", str(ROOT), "describe", "--always", "--abbrev=40", "--dirty"]
-    try:
-        return subprocess.run(command, capture_output=True, text=True).stdout.strip()
-    except OSError:
-        return ""
+def head(options: argparse.Namespace) -> dict[str, Any]:
+    return about(
+        gpu_name() if options.device == "cuda" else f"virtual {options.target or 'h100'}, modelled",
+        proposer=options.proposer,
+        budget={"candidates": options.candidates, "seconds": options.seconds},
+    )
 
 
 if __name__ == "__main__":

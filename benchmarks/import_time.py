@@ -7,11 +7,12 @@ python benchmarks/import_time.py
 from __future__ import annotations
 
 import json
-import platform
 import statistics
 import subprocess
 import sys
 from pathlib import Path
+
+from about import about
 
 CODE = (
     "import time; w, c = time.perf_counter(), time.process_time(); import warpsmith; "
@@ -24,11 +25,7 @@ def main() -> None:
         tuple(map(float, subprocess.check_output([sys.executable, "-c", CODE], text=True).split()))
         for _ in range(15)
     ]
-    result = {
-        "python": platform.python_version(),
-        "machine": platform.machine(),
-        "runs": len(runs),
-    }
+    result = about("cpu", runs=len(runs))
     for name, values in zip(("wall_s", "cpu_s"), zip(*runs)):
         result[name] = {"best": min(values), "median": statistics.median(values)}
     out = Path(__file__).parent / "results" / "import_time.json"

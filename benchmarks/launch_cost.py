@@ -11,8 +11,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import platform
-import subprocess
 import sys
 import tempfile
 import time
@@ -24,6 +22,7 @@ from typing import Any
 import torch
 import triton
 import triton.language as tl
+from about import about, gpu_name
 
 import warpsmith as ws
 from warpsmith import targets
@@ -189,32 +188,13 @@ def compiled_us(operator: Any, x: torch.Tensor, device: str) -> float | None:
         return best_us(lambda: compiled(x), device)
 
 
-def versions() -> dict[str, str]:
-    from cuda.bindings import __version__ as bindings
-
-    return {
-        "python": platform.python_version(), "torch": torch.__version__,
-        "triton": triton.__version__, "cuda-bindings": bindings, "warpsmith": ws.__version__,
-    }  # fmt: skip
-
-
-def commit() -> str:
-    """The commit that was measured, '+' behind it where files differ; empty outside a checkout."""
-    git = ["git", "-C", str(ROOT)]
-    head = subprocess.run([*git, "rev-parse", "--short=12", "HEAD"], capture_output=True, text=True)
-    changed = subprocess.run(
-        [*git, "status", "--porcelain", "-uno", "src"], capture_output=True, text=True
-    )
-    return head.stdout.strip() + ("+" if changed.stdout.strip() else "")
-
-
 def main() -> None:
     device = sys.argv[1] if len(sys.argv) > 1 else "cuda" if torch.cuda.is_available() else "cpu"
-    report = {
-        "device": torch.cuda.get_device_name() if device == "cuda" else "no GPU: a driver that does nothing",
-        "clock": "wall" if device == "cuda" else "CPU time of the process",
-        "versions": versions(), "commit": commit(), "host_us": launches(device) | operators(device),
-    }  # fmt: skip
+    report = about(
+        gpu_name() if device == "cuda" else "no GPU: a driver that does nothing",
+        clock="wall" if device == "cuda" else "CPU time of the process",
+        host_us=launches(device) | operators(device),
+    )
     for name, us in report["host_us"].items():
         print(f"{name:36} {us:8.2f} us")
     name = here().name if device == "cuda" else "cpu"

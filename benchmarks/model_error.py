@@ -17,9 +17,10 @@ import math
 import statistics
 import tempfile
 from dataclasses import replace
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
+
+from about import about
 
 import warpsmith as ws
 from warpsmith.measure import measure
@@ -40,7 +41,7 @@ def main() -> None:
         print(f"{path.parent.name}: {len(found)} pairs", flush=True)
     if not pairs:
         raise SystemExit(f"no right, measured candidate in any journal under {options.runs}")
-    result = {"made": datetime.now(UTC).isoformat(timespec="seconds")} | summary(pairs)
+    result = about("virtual, modelled, against journals of a GPU") | summary(pairs)
     options.out.write_text(json.dumps(result | {"pairs": pairs}, indent=1) + "\n")
     print(json.dumps(result, indent=1))
 

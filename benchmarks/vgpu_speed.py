@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import os
-import platform
 import resource
 import subprocess
 import sys
@@ -18,6 +17,7 @@ import time
 from pathlib import Path
 
 import numpy as np
+from about import about
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "tests" / "vgpu"))
@@ -196,11 +196,7 @@ def against_interpreter(n: int, tile: int) -> dict:
 
 def main() -> None:
     found = cases()
-    report: dict = {
-        "machine": platform.processor() or platform.machine(),
-        "python": platform.python_version(),
-        "kernels": {},
-    }
+    report = about("virtual", clock="CPU time", kernels={})
     for case in found:
         report["kernels"][case.name] = row = case.measure()
         print(f"{case.name:28} {row['ms']:8.2f} ms  counted {row['counted_ms']:8.2f} ms  "
