@@ -6,7 +6,7 @@ from __future__ import annotations
 import contextlib
 import contextvars
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -36,6 +36,7 @@ class Session:
     counters: list[Any] = field(default_factory=list)  # vgpu.Counters, with their sites
     tensors: list[Mapping[str, tuple[int, int]]] = field(default_factory=list)
     findings: list[Any] = field(default_factory=list)  # vgpu.Fault of every launch, warnings too
+    written: set[int] = field(default_factory=set)  # addresses that launches were free to write
     seconds: float = 0.0  # spent in the virtual GPU
     _known: set[str] = field(default_factory=set)
 
@@ -54,6 +55,11 @@ class Session:
                 "take together: smaller inputs, or a larger max_seconds"
             )
         return left
+
+    def takes_fresh(self, address: int, names: Iterable[str]) -> bool:
+        """Whether the memory of these arguments counts as not written yet (option `fresh`)."""
+        fresh = self.options.get("fresh", ())
+        return address not in self.written and all(name in fresh for name in names)
 
     def built(self, artifact: Artifact, name: str) -> None:
         """Note the build facts of an artifact, once."""
@@ -103,7 +109,9 @@ def observe(
     on the virtual GPU. max_instructions: for each launch. max_seconds: for all launches together.
     synchronous: wait for each CUDA launch, so that a fault names the kernel that made it.
     Other options go to the virtual GPU: schedule, seed, workers, and checks (a vgpu.Checks: run under
-    the sanitizer, and collect what it finds in `findings`). Blocks nest; the inner one sees.
+    the sanitizer, and collect what it finds in `findings`), and fresh: names of arguments whose memory
+    is as torch.empty leaves it, so that with checks reading it before the first launch that may write
+    it is a finding. Blocks nest; the inner one sees.
 
         with observe(count=True) as seen:
             kernel[grid, block](x, out, n)
@@ -113,11 +121,11 @@ def observe(
         from .. import targets
 
         target = targets.get(target)
-    unknown = set(options) - {"schedule", "seed", "workers", "checks"}
+    unknown = set(options) - {"schedule", "seed", "workers", "checks", "fresh"}
     if unknown:
         raise UsageError(
             f"observe has no option {', '.join(sorted(unknown))}: expected target, count, "
-            "max_instructions, max_seconds, synchronous, schedule, seed, workers or checks"
+            "max_instructions, max_seconds, synchronous, schedule, seed, workers, checks or fresh"
         )
     session = Session(target, count, max_instructions, max_seconds, synchronous, options)
     token = _session.set(session)

@@ -52,7 +52,7 @@ class VirtualGpu:
             shared_bytes=request.shared_bytes,
             cluster=artifact.cluster,
             cooperative=request.cooperative,
-            memory=tensors.memory(),
+            memory=tensors.memory(session),
             count=session.count if session else False,
             **_budgets(session),
         )
@@ -151,7 +151,7 @@ class _Tensors:
     def storage(self, buffer: Buffer) -> _Storage:
         return next(s for s in self.storages if s.start <= buffer.start < s.end)
 
-    def memory(self) -> Any:
+    def memory(self, session: Session | None = None) -> Any:
         """The allocation table: every tensor under its parameter's name, and its storage's rest."""
         from ..vgpu.memory import Memory
 
@@ -163,6 +163,7 @@ class _Tensors:
             memory.register(
                 storage.start + storage.shift, storage.nbytes, names if len(inside) > 1 else name,
                 storage.readonly, element_bytes=first.element_bytes,
+                initialized=session is None or not session.takes_fresh(storage.start, dict(inside)),
             )  # fmt: skip
         return memory
 
@@ -191,7 +192,7 @@ def _budgets(session: Session | None) -> dict[str, Any]:
     given = {
         "max_instructions": session.max_instructions,
         "max_seconds": session.remaining_seconds(),
-        **session.options,
+        **{name: value for name, value in session.options.items() if name != "fresh"},
     }
     return {name: value for name, value in given.items() if value is not None}
 
@@ -200,6 +201,7 @@ def _record(session: Session, request: Request, tensors: _Tensors, result: Any) 
     session.seconds += result.seconds
     session.tensors.append(tensors.registrations())
     session.findings.extend(result.findings)
+    session.written.update(s.start for s in tensors.storages if not s.readonly)
     if result.printed:
         session.printed.append(result.printed)
     if session.count:

@@ -13,7 +13,8 @@ from warpsmith.vgpu.memory import Allocation, Memory
 NEAR_BYTES = 1 << 20  # farther from every tensor, an address is just a wild one
 SPACES = ("generic", "global", "shared", "local", "const", "param")
 SEVERITIES = ("error", "warning", "info")
-DEEDS = ("", "read", "write", "atomic", "copy")  # VgDeed in rt/vgpu.h
+BARRIERS = 16  # VG_BARRIERS: numbers from there on are not the block's
+DEEDS = ("", "read", "write", "atomic", "copy", "wait")  # VgDeed in rt/vgpu.h
 
 
 def _source(file: str, line: int, ptx_line: int) -> str:
@@ -44,11 +45,15 @@ class Place(NamedTuple):
     source_file: str = ""
     source_line: int = 0
     ptx_line: int = 0
+    inlined: tuple[str, ...] = ()  # "file:line" from the instruction's own place outward
+
+    def details(self) -> dict[str, object]:
+        return {"inlined": self.inlined} if self.inlined else {}
 
 
 @dataclass(frozen=True, slots=True)
 class Party:
-    """The second thread of a race: who, where, and what it did ("read", "write", "atomic", "copy")."""
+    """The second thread of a race or at a barrier: who, where, and what it did: one of DEEDS."""
 
     block: tuple[int, int, int]
     thread: tuple[int, int, int]
@@ -115,14 +120,18 @@ def describe(
 ) -> Fault:
     """The runtime's record as a Fault. place_of: from an instruction number to its lines."""
     kind = FAULT_KINDS[raw.kind - 1]
+    if kind == "out-of-bounds" and not windowed(raw) and memory.freed(raw.address):
+        kind = "use-after-free"
     block, thread = triple(raw.block), triple(raw.thread)
     found = _TELLERS.get(kind, _tell_other)(raw, _Scene(memory, kind, place_of))
     who = f"thread {xyz(thread)} of block {xyz(block)}"
+    place = place_of(raw.site)
     others = bin(raw.lanes).count("1") - 1
     company = f" (and {others} more threads of its warp)" if others > 0 and found.by_thread else ""
     return Fault(
-        kind, f"{who}{company} {found.text}", kernel, *place_of(raw.site), block, thread,
-        found.address, found.tensor, found.index, details={"lanes": raw.lanes} | found.details,
+        kind, f"{who}{company} {found.text}", kernel, *place[:3], block, thread,
+        found.address, found.tensor, found.index,
+        details={"lanes": raw.lanes} | found.details | place.details(),
     )  # fmt: skip
 
 
@@ -202,6 +211,16 @@ def _tell_bounds(raw: RawFault, scene: _Scene) -> _Found:
     where = f"{near.name}[{index}], {_side(raw, near.address, near.end)} ({_size(near, raw)})"
     cause = "the index is not checked against n" if index >= 0 else "an index below 0"
     return _Found(f"{_does(raw)} at {where}" + because(cause), raw.address, near.name, index)
+
+
+def _tell_freed(raw: RawFault, scene: _Scene) -> _Found:
+    was = scene.memory.freed(raw.address)
+    if was is None:
+        return _tell_other(raw, scene)
+    index = _element(raw, was)
+    text = f"{_does(raw)} at {was.name}[{index}], which was freed ({_size(was, raw)})"
+    cause = "a pointer that is kept longer than its tensor"
+    return _Found(text + because(cause), raw.address, was.name, index)
 
 
 def _tell_window(raw: RawFault) -> _Found:
@@ -300,7 +319,8 @@ def _tell_deadlock(raw: RawFault, scene: _Scene) -> _Found:
     waiting = []
     for line in _text(raw).splitlines():
         warp, site, state, barrier, threads = line.split(":")
-        what = {"barrier": f"barrier {barrier}", "mbarrier": "an mbarrier"}.get(state, f"a {state}")
+        named = f"barrier {barrier}" if int(barrier) < BARRIERS else "the cluster's barrier"
+        what = {"barrier": named, "mbarrier": "an mbarrier"}.get(state, f"a {state}")
         at = _spot(scene.place_of(int(site)))
         waiting.append(f"{threads} threads of warp {warp} wait at {what}{at}")
     found = _tell_other(raw, scene)
@@ -327,5 +347,6 @@ _TELLERS: dict[str, Callable[[RawFault, _Scene], _Found]] = {
     "misaligned": _tell_misaligned,
     "null-pointer": _tell_null,
     "readonly-write": _tell_illegal,
+    "use-after-free": _tell_freed,
     "deadlock": _tell_deadlock,
 }

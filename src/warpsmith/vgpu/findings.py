@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any, Protocol
 
@@ -43,37 +44,61 @@ SAME_INSTRUCTION, BETWEEN_BLOCKS, COLLECTIVE, PARTIAL, SAME_VALUE = 1, 2, 4, 8, 
 """Bits of VgFinding.hint: one instruction for both parties, parties of two blocks, a shuffle or vote
 between the two accesses, only some bytes of the access, two stores of one value."""
 
+_LOCAL_NAME = re.compile(r"E(\d+)([A-Za-z_]\w*)")
+
 _DOES = {"": "meets", "read": "reads", "write": "writes", "atomic": "updates atomically",
-         "copy": "copies"}  # fmt: skip
+         "copy": "copies", "wait": "waits for"}  # fmt: skip
 
 
 def describe_finding(
     raw: RawFinding, memory: Memory, kernel: str,
-    place_of: Callable[[int], Place] = lambda site: Place(),
+    place_of: Callable[[int], Place] = lambda site: Place(), shared: Memory | None = None,
 ) -> Fault:  # fmt: skip
-    """The sanitizer's record as a Fault. place_of: from an instruction number to its lines."""
+    """The sanitizer's record as a Fault. place_of: from an instruction number to its lines. shared: the
+    shared variables, registered at their offsets + 1."""
     kind, deed = FAULT_KINDS[raw.kind - 1], DEEDS[raw.who.deed]
     block, thread = triple(raw.who.block), triple(raw.who.thread)
-    where, tensor, index = _where(raw, memory)
+    where, tensor, index = _where(raw, memory, shared or Memory())
+    place = place_of(raw.who.site)
     other = _party(raw.other, place_of)
     does = f"{_DOES[deed]} {raw.bytes} bytes at {where}" if raw.bytes else _DOES[deed]
     text = _TEXTS[kind](raw, does, other)
     return Fault(
         kind, f"thread {xyz(thread)} of block {xyz(block)} {text}", kernel,
-        *place_of(raw.who.site), block, thread, raw.address if raw.bytes else None, tensor, index,
-        details={"lanes": raw.lanes, "action": deed}, severity=SEVERITIES[raw.severity],
+        *place[:3], block, thread, raw.address if raw.bytes else None, tensor, index,
+        details={"lanes": raw.lanes, "action": deed} | place.details(), severity=SEVERITIES[raw.severity],
         other=other, count=int(raw.count),
     )  # fmt: skip
 
 
+def plain_name(name: str) -> str:
+    """The name in the source of a variable inside a C++ function: "tile" of "_ZZ4kernE4tile".
+
+    >>> plain_name("_ZZ6kernelPKfPfE4tile"), plain_name("global_smem")
+    ('tile', 'global_smem')
+    """
+    found = _LOCAL_NAME.search(name) if name.startswith("_Z") else None
+    if found is None or len(found[2]) < int(found[1]):
+        return name
+    return found[2][: int(found[1])]
+
+
 def _party(raw: RawParty, place_of: Callable[[int], Place]) -> Party | None:
     deed = DEEDS[raw.deed]
-    return Party(triple(raw.block), triple(raw.thread), deed, *place_of(raw.site)) if deed else None
+    return (
+        Party(triple(raw.block), triple(raw.thread), deed, *place_of(raw.site)[:3])
+        if deed
+        else None
+    )
 
 
-def _where(raw: RawFinding, memory: Memory) -> tuple[str, str, int | None]:
-    """The place in words, the tensor (or the name of the space), the index of its element."""
+def _where(raw: RawFinding, memory: Memory, shared: Memory) -> tuple[str, str, int | None]:
+    """The place in words, the tensor or variable (or the name of the space), the index of its element."""
     space = SPACES[raw.space]
+    variable = shared.lookup(raw.address + 1) if space == "shared" else None
+    if variable is not None and raw.bytes:
+        index = (raw.address + 1 - variable.address) // raw.bytes
+        return f"{variable.name}[{index}] (shared offset {raw.address})", variable.name, index
     if space in ("shared", "local"):
         return f"{space} offset {raw.address}", space, None
     near = memory.lookup(raw.address)
@@ -126,7 +151,7 @@ def _warp_sync(raw: RawFinding, does: str, other: Party | None) -> str:
 
 
 def _barrier(raw: RawFinding, does: str, other: Party | None) -> str:
-    at = f"; others wait at another instruction: {other}" if other else ""
+    at = f": {other}" if other else ""
     return f"waits at a barrier {_BARRIER_HINTS.get(raw.hint, '')}{at}" + because(
         "a barrier inside a branch, or a wrong count of threads"
     )
@@ -160,6 +185,9 @@ _TEXTS: dict[str, Callable[[RawFinding, str, Party | None], str]] = {
     ),
     "invalid-free": _heap("frees what malloc did not return", "a pointer that was moved"),
     "double-free": _heap("frees a block for the second time", "two owners of one pointer"),
+    "out-of-bounds": lambda raw, does, other: (
+        f"{does}, which malloc gave to nobody" + because("an index past the end of its block")
+    ),
     "use-after-free": lambda raw, does, other: (
         f"{does}, which was freed" + because("a pointer kept longer than its block")
     ),

@@ -22,7 +22,7 @@ from .cache import CacheModel, CacheRun
 from .checks import Checks
 from .counters import Counters, collect
 from .faults import Fault, Place, describe
-from .findings import describe_finding
+from .findings import describe_finding, plain_name
 from .loaded import Loaded
 from .memory import Memory, empty
 from .program import Program
@@ -249,7 +249,7 @@ class _Launch:
         """What the sanitizer recorded, then what ended the launch."""
         kernel = self.loaded.program.kernel
         found = [
-            describe_finding(raw, self.allowed, kernel, self._place)
+            describe_finding(raw, self.allowed, kernel, self._place, self._shared())
             for part in parts
             for raw in part.findings
         ]
@@ -261,8 +261,18 @@ class _Launch:
     def _place(self, site: int) -> Place:
         ins = self.loaded.program.instructions[site]
         source = ins.source
-        file = PurePath(source.file).name if source else ""
-        return Place(file, source.line if source else 0, ins.line)
+        if source is None:
+            return Place("", 0, ins.line)
+        return Place(PurePath(source.file).name, source.line, ins.line, source.inlined)
+
+    def _shared(self) -> Memory:
+        """The shared variables by their offsets, counted from 1: an address of 0 cannot be registered."""
+        memory = Memory()
+        for name, (offset, size) in self.loaded.program.shared_variables.items():
+            rest = self.shape.shared_bytes - offset
+            if size or rest > 0:
+                memory.register(offset + 1, size or rest, plain_name(name))
+        return memory
 
     def _counters(self, parts: list[_Worker]) -> Counters:
 

@@ -14,6 +14,7 @@ from warpsmith.errors import UsageError
 ALIGNMENT_BYTES = 256  # of cudaMalloc; less alignment changes the sectors of an access
 GUARD_BYTES = 4096  # so that one past the end of a tensor is nobody's memory
 SECTOR_BYTES = 32
+_FREED_KEPT = 4096
 
 # mirrors VgAllocation in rt/vgpu.h
 ALLOCATION = np.dtype(
@@ -98,6 +99,7 @@ class Memory:
 
     def __init__(self) -> None:
         self._allocations: list[Allocation] = []  # sorted by address, then by size, largest first
+        self._freed: list[Allocation] = []  # what was here before, the newest last
 
     def register(
         self,
@@ -123,11 +125,26 @@ class Memory:
         return allocation
 
     def forget(self, address: int) -> None:
-        """Take back every allocation that starts at `address`; UsageError when there is none."""
+        """Take back every allocation that starts at `address`; UsageError when there is none. What was
+        freed is remembered, so that a use after it can be told by name."""
         kept = [a for a in self._allocations if a.address != address]
         if len(kept) == len(self._allocations):
             raise UsageError(f"no allocation starts at address {address:#x}.")
+        self._freed += [a for a in self._allocations if a.address == address]
+        del self._freed[:-_FREED_KEPT]
         self._allocations = kept
+
+    def freed(self, address: int) -> Allocation | None:
+        """What was at `address` last, where now there is nothing."""
+        if self.lookup(address) is not None:
+            return None
+        return next((a for a in reversed(self._freed) if not a.gap(address)), None)
+
+    def copy(self) -> Memory:
+        """The same allocations, to add to."""
+        other = Memory()
+        other._allocations, other._freed = list(self._allocations), list(self._freed)
+        return other
 
     def __len__(self) -> int:
         return len(self._allocations)

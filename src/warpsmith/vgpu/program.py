@@ -99,3 +99,6 @@ class Program:
     param_bytes: int
     functions: dict[str, int] = field(default_factory=dict)  # function -> its address as a number
     uses_grid_sync: bool = False
+    shared_variables: dict[str, tuple[int, int]] = field(
+        default_factory=dict
+    )  # offset, bytes (0: dynamic)

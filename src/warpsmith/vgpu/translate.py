@@ -59,8 +59,13 @@ class _Translation:
             self.constants.specials, entry.frame.size,
             stack, entry.frame.local_bytes,
             locals_, self.shared.size, self.shared.dynamic_offset, entry.param_bytes,
-            self.addresses,
+            self.addresses, shared_variables=self._shared_variables(),
         )  # fmt: skip
+
+    def _shared_variables(self) -> dict[str, tuple[int, int]]:
+        """Offset and bytes of each shared variable; the dynamic ones have no size of their own."""
+        found = analysis.shared_variables(self.module, self.functions)
+        return {v.name: (self.shared.offsets[v.name], v.bytes if v.count else 0) for v in found}
 
     def _function(self, function: ir.Function) -> None:
         e = Emitter(self.module, function, self.constants, self.shared, self.ops, self.handlers,

@@ -51,8 +51,7 @@ class Variables:
 
     def joined(self, memory: Memory) -> Memory:
         """A copy of `memory` that also allows the module's variables."""
-        both = Memory()
-        both._allocations = list(memory._allocations)
+        both = memory.copy()
         for name, buffer in self._bytes.items():
             readonly = self._module.variables[name].space == "const"
             both.register(int(buffer.ctypes.data), buffer.nbytes, name, readonly)

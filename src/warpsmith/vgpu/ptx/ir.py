@@ -23,6 +23,8 @@ class Source:
     file: str
     line: int
     column: int = 0
+    inlined: tuple[str, ...] = field(default=(), compare=False)
+    """The chain of places "file:line" that the compiler inlined, from the instruction's own outward."""
 
     def __str__(self) -> str:
         return f"{self.file}:{self.line}"

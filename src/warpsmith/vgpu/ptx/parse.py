@@ -7,6 +7,7 @@ import re
 import struct
 from collections.abc import Callable
 from functools import lru_cache
+from pathlib import PurePath
 
 from . import ir
 from .lex import Tokens
@@ -398,11 +399,20 @@ class _Parser:
                 self._offset()
         number, line, column = self._own(place)
         file = self.result.files.get(number, "")
-        self.source = ir.Source(file, line, column) if line else None
+        self.source = ir.Source(file, line, column, self._chain(place)) if line else None
 
     def _place(self) -> tuple[int, int, int]:
         number, line, column = (int(self.tokens.next()) for _ in range(3))
         return number, line, column
+
+    def _chain(self, place: tuple[int, int, int]) -> tuple[str, ...]:
+        """ "file:line" of a place and of those that it was inlined into; empty when it was not."""
+        chain: list[str] = []
+        at: tuple[int, int, int] | None = place
+        while at is not None and len(chain) < 64:
+            chain.append(f"{PurePath(self.result.files.get(at[0], '')).name}:{at[1]}")
+            at = self.callers.get(at)
+        return tuple(chain) if len(chain) > 1 else ()
 
     def _own(self, place: tuple[int, int, int]) -> tuple[int, int, int]:
         """The innermost place of an inlining chain that is in the kernel's own file: a fault inside a

@@ -22,8 +22,8 @@ static inline int vg_checking(const VgWarp *w) { return w->worker->check != NULL
 
 /* ------------------------------------------------------------------------------ memory */
 
-/* Bits of VgAccess.flags: how a load, store or atomic orders memory. */
-enum { VG_STRONG = 1, VG_ACQUIRE = 2, VG_RELEASE = 4 };
+/* Bits of VgAccess.flags: how a load, store or atomic orders memory. VG_ALONE: it orders nothing. */
+enum { VG_STRONG = 1, VG_ACQUIRE = 2, VG_RELEASE = 4, VG_ALONE = 8 };
 
 /* An admitted access, before data moves. deed: VG_DID_READ, VG_DID_WRITE, VG_DID_ATOMIC; order: the
  * flags above; a and source: of a store whose values may be compared, else NULL. */

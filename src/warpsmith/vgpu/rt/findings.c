@@ -60,5 +60,10 @@ void check_report(VgWarp *w, const Report *r) {
   memcpy(f.who.block, w->block->index, sizeof f.who.block);
   thread_of(w->worker->launch, w->index * VG_LANES + r->lane, f.who.thread);
   if (r->other >> MARK_SHIFT >= EVENT_FIRST) f.other = party_of(c, r->other, r->other_deed);
+  if (r->waits) {
+    f.other = (VgParty){.site = r->other_site, .deed = VG_DID_WAIT, .warp = r->other_warp, .lane = r->other_lane};
+    memcpy(f.other.block, w->block->index, sizeof f.other.block);
+    thread_of(c->worker->launch, r->other_warp * VG_LANES + r->other_lane, f.other.thread);
+  }
   keep(c->worker, &f);
 }

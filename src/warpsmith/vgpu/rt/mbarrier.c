@@ -134,8 +134,9 @@ static void tell(const VgOp *o, VgWarp *w, uint32_t mask) {
     same = 0;
     VG_EACH(l, left) same |= (uint32_t)(r.at[l] == r.at[__builtin_ctz(left)]) << l;
     VgReach part = r;
-    part.mask = plain ? same : same & (0 - same);   /* one lane stands for all that only count */
-    vg_check_access(w, o->site, &part, plain ? VG_DID_WRITE : VG_DID_ATOMIC, plain ? 0 : VG_STRONG, NULL, NULL);
+    part.mask = same;
+    vg_check_access(w, o->site, &part, plain ? VG_DID_WRITE : VG_DID_ATOMIC,
+                    plain ? 0 : VG_STRONG | VG_ALONE, NULL, NULL);
     if (!plain && o->imm != EXPECT_TX) vg_check_arrive(w, same, r.at[__builtin_ctz(left)]);
   }
 }

@@ -150,6 +150,7 @@ static uint32_t slot_of(const Check *c, uint32_t block) {
 static Order within_warp(VgWarp *w, const WarpOrder *o, uint32_t lane, uint32_t other, uint32_t time) {
   Check *c = check_of(w);
   if (lane == other || time <= o->full) return ORDERED;
+  if (knows(c, o->known, w->block->number, w->block->resident, w->index, other, time)) return ORDERED;
   for (uint32_t i = 0; i < o->extras; i++)
     if ((o->extra[i].lanes >> lane & 1) &&
         knows(c, o->extra[i].clock, w->block->number, w->block->resident, w->index, other, time))
@@ -358,11 +359,17 @@ static void arrived_alone(VgWarp *w, BarrierOrder *bar) {
   warp_order(w)->released = c->events;
 }
 
+typedef struct Waiter { const VgWarp *w; const VgOp *at; uint32_t lanes; } Waiter;
+
 static void barrier_problem(VgWarp *w, const VgOp *o, uint32_t kind, uint32_t severity, uint32_t hint,
-                            uint32_t lanes) {
+                            uint32_t lanes, const Waiter *other) {
   if (!(check_of(w)->checks & VG_CHECK_BARRIERS) || !lanes) return;
   Report r = {.kind = kind, .severity = severity, .site = o->site, .hint = hint, .lanes = lanes,
               .lane = (uint32_t)__builtin_ctz(lanes)};
+  if (other) {
+    r.waits = 1, r.other_site = other->at->site, r.other_warp = other->w->index;
+    r.other_lane = (uint32_t)__builtin_ctz(other->lanes);
+  }
   check_report(w, &r);
 }
 
@@ -371,57 +378,64 @@ enum { PART_OF_WARP = 1, OTHER_PLACE, COUNT_NOT_WARPS, COUNTS_DIFFER, TOO_MANY, 
 void vg_check_bar_arrive(const VgOp *o, VgWarp *w, uint32_t id, uint32_t expected, int waits) {
   BarrierOrder *bar = &block_order(w)->barrier[id];
   if (expected % VG_LANES)
-    barrier_problem(w, o, VG_FAULT_BARRIER_MISMATCH, VG_ERROR, COUNT_NOT_WARPS, w->mask);
+    barrier_problem(w, o, VG_FAULT_BARRIER_MISMATCH, VG_ERROR, COUNT_NOT_WARPS, w->mask, NULL);
   if (bar->arrivals && bar->expected != expected)
-    barrier_problem(w, o, VG_FAULT_BARRIER_MISMATCH, VG_ERROR, COUNTS_DIFFER, w->mask);
+    barrier_problem(w, o, VG_FAULT_BARRIER_MISMATCH, VG_ERROR, COUNTS_DIFFER, w->mask, NULL);
   bar->expected = expected, bar->arrivals++;
   uint32_t arrived = w->block->barrier[id].arrived;
   if (expected && arrived > expected)
-    barrier_problem(w, o, VG_FAULT_BARRIER_MISMATCH, VG_ERROR, TOO_MANY, w->mask);
+    barrier_problem(w, o, VG_FAULT_BARRIER_MISMATCH, VG_ERROR, TOO_MANY, w->mask, NULL);
   if (!waits) arrived_alone(w, bar);
 }
 
-/* The lanes of a warp that wait at the barrier; *at: where the last of them do. */
-static uint32_t waiting(const VgWarp *w, uint32_t id, const VgOp **at, uint32_t *places) {
-  uint32_t lanes = 0;
-  *places = 0;
+/* The lanes of a warp that wait at the barrier: those at its lowest place, and the others. */
+static uint32_t waiting(const VgWarp *w, uint32_t id, Waiter *first, Waiter *other) {
+  *first = *other = (Waiter){w, NULL, 0};
   for (uint32_t g = 0; g < w->groups; g++) {
     const VgGroup *group = &w->group[g];
     if (group->state != VG_AT_BARRIER || group->barrier != id) continue;
-    if (*places && *at != group->op - 1) ++*places;
-    else if (!*places) *places = 1;
-    lanes |= group->mask, *at = group->op - 1;
+    Waiter here = {w, group->op - 1, group->mask};
+    if (first->at == here.at) first->lanes |= here.lanes;
+    else if (!first->at || here.at < first->at) *other = *first, *first = here;
+    else *other = here;
   }
+  uint32_t lanes = 0;
+  for (uint32_t g = 0; g < w->groups; g++)
+    if (w->group[g].state == VG_AT_BARRIER && w->group[g].barrier == id) lanes |= w->group[g].mask;
   return lanes;
+}
+
+static uint32_t waiting_lanes(const VgWarp *w, uint32_t id) {
+  Waiter first, other;
+  return waiting(w, id, &first, &other);
 }
 
 /* Do all threads that live wait here, and did no one else arrive? */
 static int everyone(VgBlock *b, uint32_t id, const BarrierOrder *bar) {
   uint32_t count = 0;
   if (bar->clock && (bar->clock->all || bar->clock->count)) return 0;
-  for (uint32_t i = 0; i < b->warp_count; i++) {
-    const VgOp *at;
-    uint32_t places;
-    count += (uint32_t)__builtin_popcount(waiting(&b->warps[i], id, &at, &places));
-  }
+  for (uint32_t i = 0; i < b->warp_count; i++)
+    count += (uint32_t)__builtin_popcount(waiting_lanes(&b->warps[i], id));
   return count == b->live_threads;
 }
 
 static void look_at(VgBlock *b, uint32_t id, uint32_t expected) {
-  const VgOp *first = NULL, *at = NULL;
+  Waiter before = {0}, first, other;
   for (uint32_t i = 0; i < b->warp_count; i++) {
     VgWarp *w = &b->warps[i];
-    uint32_t places, lanes = waiting(w, id, &at, &places);
+    uint32_t lanes = waiting(w, id, &first, &other);
     if (!lanes) continue;
-    if ((at->flags & VG_ALIGNED) && (places > 1 || (w->live & ~lanes)))
-      barrier_problem(w, at, VG_FAULT_DIVERGENT_BARRIER, VG_ERROR, PART_OF_WARP, lanes);
+    int aligned = first.at->flags & VG_ALIGNED;
+    if (aligned && (other.at || (w->live & ~lanes)))
+      barrier_problem(w, first.at, VG_FAULT_DIVERGENT_BARRIER, VG_ERROR, PART_OF_WARP, first.lanes,
+                      other.at ? &other : NULL);
     uint32_t born = b->worker->launch->threads_per_block - i * VG_LANES;
     uint32_t whole = born >= VG_LANES ? VG_FULL : (1u << born) - 1;
-    if ((at->flags & VG_ALIGNED) && w->live != whole)
-      barrier_problem(w, at, VG_FAULT_BARRIER_MISMATCH, VG_WARNING, EXITED, lanes);
-    if (!expected && first && first != at && places == 1)
-      barrier_problem(w, at, VG_FAULT_BARRIER_MISMATCH, VG_WARNING, OTHER_PLACE, lanes);
-    first = first ? first : at;
+    if (aligned && w->live != whole)
+      barrier_problem(w, first.at, VG_FAULT_BARRIER_MISMATCH, VG_WARNING, EXITED, lanes, NULL);
+    if (!expected && before.at && before.at != first.at && !other.at)
+      barrier_problem(w, first.at, VG_FAULT_BARRIER_MISMATCH, VG_WARNING, OTHER_PLACE, lanes, &before);
+    if (!before.at) before = first;
   }
 }
 
@@ -443,17 +457,15 @@ static void open_for_all(Check *c, VgBlock *b, BlockOrder *o) {
 }
 
 static void open_for_some(Check *c, VgBlock *b, BlockOrder *o, BarrierOrder *bar, uint32_t id) {
-  const VgOp *at;
-  uint32_t places;
   Clock *sum = new_clock(c);
   if (!sum) return;
   if (bar->clock) join(c, sum, bar->clock);
   for (uint32_t i = 0; i < b->warp_count; i++) {
-    uint32_t lanes = waiting(&b->warps[i], id, &at, &places);
+    uint32_t lanes = waiting_lanes(&b->warps[i], id);
     if (lanes) give(&b->warps[i], lanes, sum, c->events), o->warps[i].released = c->events;
   }
   for (uint32_t i = 0; i < b->warp_count; i++) {
-    uint32_t lanes = waiting(&b->warps[i], id, &at, &places);
+    uint32_t lanes = waiting_lanes(&b->warps[i], id);
     if (lanes) take(&b->warps[i], lanes, sum);
   }
   free(sum);

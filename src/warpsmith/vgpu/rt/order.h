@@ -130,6 +130,7 @@ void order_release(VgWarp *w, uint32_t lanes, uint64_t at, int fenced_only);
 typedef struct Report {
   uint32_t kind, severity, site, deed, lane, lanes, space, bytes, hint, other, other_deed;
   uint64_t address, limit;
+  uint32_t waits, other_site, other_warp, other_lane;   /* barriers: where others wait */
 } Report;
 void check_report(VgWarp *w, const Report *r);
 

@@ -201,6 +201,11 @@ const VgOp *vg_op_bra_if(const VgOp *o, VgWarp *w) {
   w->worker->sites[o->site].divergent++;
   const VgOp *target = w->ops + o->aux;
   uint32_t stay = w->mask & ~taken;
+  if (w->worker->launch->schedule == 2 && target > o) {   /* either side may go first */
+    w->mask = taken, vg_store_group(w, target, VG_READY, 0);
+    w->mask = stay, vg_store_group(w, o + 1, VG_READY, 0);
+    return vg_pick(w);
+  }
   w->mask = taken;
   if (target > o) {
     vg_store_group(w, target, VG_READY, 0);

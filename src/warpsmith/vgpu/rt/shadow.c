@@ -81,30 +81,36 @@ static void set_marks(Shadow *s, uint64_t at, uint64_t bytes, uint32_t event) {
   for (uint64_t i = first; i < end; i++) s->cells[i] = (Cell){.write = event << MARK_SHIFT};
 }
 
+/* The shadow of an allocation; it may be `off`. */
 static Shadow *shadow_of(Check *c, const VgAllocation *row) {
   const VgLaunch *L = c->worker->launch;
   Shadow *s = &c->rows[row - L->table];
-  if (s->begin) return s->off ? NULL : s;
+  if (s->begin) return s;
   uint64_t heap = (uint64_t)(uintptr_t)L->heap;
   *s = (Shadow){.begin = row->begin, .bytes = row->end - row->begin, .shift = 2};
   s->heap = L->heap_bytes && heap >= row->begin && heap < row->end;
   s->fresh = (uint8_t)(row->fresh && (c->checks & VG_CHECK_UNINITIALIZED)) || s->heap;
   s->off = !s->fresh && (row->readonly || !(c->checks & VG_CHECK_GLOBAL_RACES));
-  if (s->off || make_cells(c, s)) return NULL;
+  if (s->off || make_cells(c, s)) return s;
   if (s->heap) set_marks(s, heap, c->heap_before, EVENT_KNOWN);
   return s;
 }
 
-/* The shadow that holds a host address: of a window of shared memory, or of an allocation. */
-static Shadow *find_shadow(VgWarp *w, uint32_t site, uint64_t at) {
+/* The shadow of a host address: of a window of shared memory, or of an allocation; it may be `off`. */
+static Shadow *any_shadow(VgWarp *w, uint32_t site, uint64_t at) {
   Check *c = check_of(w);
   for (uint32_t s = 0; s < c->slots; s++)
     if (at - c->blocks[s].shared.begin < c->blocks[s].shared.bytes)
-      return c->blocks[s].shared.cells ? &c->blocks[s].shared : NULL;
+      return &c->blocks[s].shared;
   if (!w->worker->launch->table) return NULL;
   const VgAllocation *row = vg_row(w->worker, site);
   if (at - row->begin >= row->end - row->begin) row = vg_find(w->worker->launch, at);
   return row ? shadow_of(c, row) : NULL;
+}
+
+static Shadow *find_shadow(VgWarp *w, uint32_t site, uint64_t at) {
+  Shadow *s = any_shadow(w, site, at);
+  return s && !s->off ? s : NULL;
 }
 
 /* --------------------------------------------------------------------------------- problems */
@@ -129,9 +135,9 @@ static int strong(const Look *x) { return x->deed == VG_DID_ATOMIC || (x->order 
  * an atomic is often meant: who reads an old value tries again, or does too much work. */
 static uint32_t severity_of(const Look *x, uint32_t mark, uint32_t other_deed) {
   int other_strong = !!(mark & MARK_ATOMIC);
-  if (strong(x) == other_strong) return VG_ERROR;
-  if (x->deed == VG_DID_READ && other_strong) return x->s->window ? VG_ERROR : VG_WARNING;
-  if (other_deed == VG_DID_READ && !other_strong) return x->s->window ? VG_WARNING : VG_INFO;
+  if (strong(x) == other_strong || x->s->window) return VG_ERROR;
+  if (x->deed == VG_DID_READ && other_strong) return VG_WARNING;
+  if (other_deed == VG_DID_READ && !other_strong) return VG_INFO;
   return x->deed == VG_DID_READ || other_deed == VG_DID_READ ? VG_WARNING : VG_ERROR;
 }
 
@@ -261,8 +267,14 @@ static void note_reader(const Look *x, Cell *cell, uint32_t lane) {
   cell->read = x->mark | lane, cell->lanes |= 1u << lane;
 }
 
+/* A plain write that atomics of other lanes came after. */
+static inline void look_at_older(const Look *x, Cell *cell, uint32_t lane) {
+  if (!cell->read && cell->other && !settled(x, cell->other)) compare(x, lane, cell, cell->other, VG_DID_WRITE);
+}
+
 static inline void read_cell(const Look *x, Cell *cell, uint32_t lane) {
   look_at_write(x, cell, lane);
+  if (cell->other) look_at_older(x, cell, lane);
   if (cell->read >> MARK_SHIFT == x->event) cell->lanes |= 1u << lane;
   else note_reader(x, cell, lane);
 }
@@ -282,10 +294,18 @@ static void look_at_readers(const Look *x, Cell *cell, uint32_t lane) {
   if (cell->other && !settled(x, cell->other)) compare(x, lane, cell, cell->other, VG_DID_READ);
 }
 
+/* The plain write that an atomic must not hide from those who come later. */
+static uint32_t older_write(const Look *x, const Cell *cell) {
+  if (!strong(x) || settled(x, cell->write)) return 0;
+  if (cell->write & MARK_ATOMIC) return cell->read ? 0 : cell->other;
+  return cell->write >> MARK_SHIFT >= EVENT_FIRST ? cell->write : 0;
+}
+
 static inline void write_cell(const Look *x, Cell *cell, uint32_t lane) {
   look_at_write(x, cell, lane);
   if (cell->read) look_at_readers(x, cell, lane);
-  *cell = (Cell){.write = x->mark | lane};
+  else if (cell->other) look_at_older(x, cell, lane);
+  *cell = (Cell){.write = x->mark | lane, .other = older_write(x, cell)};
 }
 
 static inline void touch(const Look *x, Cell *cell, uint64_t count, uint32_t lane) {
@@ -319,12 +339,22 @@ static void access_shared(Look *x, const VgReach *r) {
   else VG_EACH(l, r->mask) touch(x, &s->cells[(r->at[l] - s->begin) >> s->shift], count, l);
 }
 
-static void access_global(Look *x, const VgReach *r) {
-  uint64_t at = r->at[__builtin_ctz(r->mask)];
-  Shadow *s = find_shadow(x->w, x->site, at);
+/* The lanes in allocations that are looked at; s: the shadow of the first one. */
+static uint32_t watched(VgWarp *w, uint32_t site, const VgReach *r, Shadow **s) {
+  uint32_t lanes = 0;
+  *s = NULL;
   VG_EACH(l, r->mask) {
-    if (!s || r->at[l] - s->begin >= s->bytes) s = find_shadow(x->w, x->site, r->at[l]);
-    if (!s || !(s = narrow_enough(x->c, s, r->width))) continue;
+    if (!*s || r->at[l] - (*s)->begin >= (*s)->bytes) *s = any_shadow(w, site, r->at[l]);
+    lanes |= (uint32_t)(*s && !(*s)->off) << l;
+  }
+  if (lanes) *s = any_shadow(w, site, r->at[__builtin_ctz(lanes)]);
+  return lanes;
+}
+
+static void access_global(Look *x, const VgReach *r, uint32_t lanes, Shadow *s) {
+  VG_EACH(l, lanes) {
+    if (r->at[l] - s->begin >= s->bytes) s = any_shadow(x->w, x->site, r->at[l]);
+    if (!narrow_enough(x->c, s, r->width)) continue;
     x->s = s;
     touch(x, &s->cells[(r->at[l] - s->begin) >> s->shift], r->width >> s->shift, l);
   }
@@ -365,12 +395,16 @@ void vg_check_access(VgWarp *w, uint32_t site, const VgReach *r, uint32_t deed, 
     access_local(w, site, r, deed);
     return;
   }
-  int reads = deed != VG_DID_WRITE, sync = deed == VG_DID_ATOMIC || order;
+  int reads = deed != VG_DID_WRITE, sync = (deed == VG_DID_ATOMIC || order) && !(order & VG_ALONE);
   if (sync && reads) VG_EACH(l, r->mask) order_acquire(w, 1u << l, r->at[l]);
-  look(&x, w, site, deed, order, w->index);
-  x.r = r, x.access = a, x.source = source;
-  if (r->space == VG_SHARED) access_shared(&x, r);
-  else access_global(&x, r);
+  Shadow *s = NULL;
+  uint32_t lanes = r->space == VG_SHARED ? r->mask : watched(w, site, r, &s);
+  if (lanes) {
+    look(&x, w, site, deed, order, w->index);
+    x.r = r, x.access = a, x.source = source;
+    if (r->space == VG_SHARED) access_shared(&x, r);
+    else access_global(&x, r, lanes, s);
+  }
   if (sync && deed != VG_DID_READ)
     VG_EACH(l, r->mask) order_release(w, 1u << l, r->at[l], !(order & VG_RELEASE));
 }
@@ -425,7 +459,8 @@ static HeapBlock *heap_block(Check *c, uint64_t at) {
 
 static Shadow *heap_shadow(VgWarp *w, uint64_t at) {
   const VgAllocation *row = w->worker->launch->table ? vg_find(w->worker->launch, at) : NULL;
-  return row ? shadow_of(check_of(w), row) : NULL;
+  Shadow *s = row ? shadow_of(check_of(w), row) : NULL;
+  return s && !s->off ? s : NULL;
 }
 
 void vg_check_malloc(VgWarp *w, uint32_t site, uint32_t lane, char *at, uint64_t bytes) {
@@ -504,7 +539,8 @@ void vg_check_start(VgBlock *b) {
     *s = (Shadow){.begin = (uint64_t)(uintptr_t)b->shared, .bytes = b->shared_bytes, .shift = 2,
                   .window = 1};
     s->fresh = (c->checks & VG_CHECK_UNINITIALIZED) != 0;
-    make_cells(c, s);
+    s->off = !(c->checks & (VG_CHECK_UNINITIALIZED | VG_CHECK_RACES | VG_CHECK_ASYNC | VG_CHECK_WARP_SYNC));
+    if (!s->off) make_cells(c, s);
   }
   if (s->cells) memset(s->cells, 0, cells_of(s) * sizeof(Cell));
   uint64_t lanes = (uint64_t)b->warp_count * VG_LANES;

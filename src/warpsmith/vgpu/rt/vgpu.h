@@ -125,7 +125,7 @@ enum {
 
 typedef enum VgSeverity { VG_ERROR, VG_WARNING, VG_INFO } VgSeverity;
 /* What a party of a race did: order of vgpu/faults.py. */
-typedef enum VgDeed { VG_DID_NOTHING, VG_DID_READ, VG_DID_WRITE, VG_DID_ATOMIC, VG_DID_COPY } VgDeed;
+typedef enum VgDeed { VG_DID_NOTHING, VG_DID_READ, VG_DID_WRITE, VG_DID_ATOMIC, VG_DID_COPY, VG_DID_WAIT } VgDeed;
 
 /* One thread's part in a finding. */
 typedef struct VgParty {
