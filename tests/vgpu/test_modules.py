@@ -102,7 +102,7 @@ def test_the_heap_is_used_again(run, blocks):
 
 def test_free_of_what_is_not_allocated(run):
     found = run("twice_freed", (1,), (1,), 0).fault
-    assert found.kind == "illegal-access"
+    assert found.kind == "double-free"
     assert "free already" in found.message
     assert "did not give" in run("never_allocated", (1,), (1,), ints()).fault.message
 

@@ -91,7 +91,8 @@ const VgOp *vg_op_free(const VgOp *o, VgWarp *w) {
     if (checking) vg_check_free(w, o->site, (uint32_t)l, p);
     if (w->worker->stop) break;
     const char *wrong = given_back(w->worker->launch, p, !checking);
-    if (wrong && vg_fault(w, VG_FAULT_ILLEGAL_ACCESS, o->site, 1u << l))
+    uint32_t kind = wrong && strstr(wrong, "already") ? VG_FAULT_DOUBLE_FREE : VG_FAULT_INVALID_FREE;
+    if (wrong && !checking && vg_fault(w, kind, o->site, 1u << l))
       snprintf(w->worker->fault.text, sizeof w->worker->fault.text, "%s", wrong);
   }
   return w->worker->stop ? NULL : o + 1;
