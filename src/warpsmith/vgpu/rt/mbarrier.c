@@ -177,6 +177,7 @@ const VgOp *vg_op_mbarrier_test(const VgOp *o, VgWarp *w) {
     memcpy(&word, p, 8);
     uint64_t parity = o->imm ? ((const uint32_t *)wanted)[l] & 1 : ((const uint64_t *)wanted)[l] >> 63;
     if (done) done[l] = word >> 63 != parity;
+    if (word >> 63 != parity) vg_tmem_waited(w, (uint64_t)(uintptr_t)p);
     if (vg_checking(w) && word >> 63 != parity) vg_check_wait(w, 1u << l, (uint64_t)(uintptr_t)p);
     any |= word >> 63 != parity;
   }

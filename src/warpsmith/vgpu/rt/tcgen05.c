@@ -9,8 +9,8 @@
 
 enum { PATIENCE = 1 << 14 }; /* attempts to allocate with nothing freed between them */
 
-int vg_tmem_fault(VgWarp *w, uint32_t site, uint32_t lanes, const char *format, ...) {
-  if (!vg_fault(w, VG_FAULT_ILLEGAL_ACCESS, site, lanes)) return 1;
+int vg_tmem_fault(VgWarp *w, uint32_t kind, uint32_t site, uint32_t lanes, const char *format, ...) {
+  if (!vg_fault(w, kind, site, lanes)) return 1;
   va_list values;
   va_start(values, format);
   vsnprintf(w->worker->fault.text, sizeof w->worker->fault.text, format, values);
@@ -24,7 +24,7 @@ VgTensor *vg_tmem_reach(VgWarp *w, uint32_t site, uint32_t lanes, const VgBlock 
   uint32_t end = column + columns;
   for (uint32_t c = column; c < end; c++) {
     if (t && c < VG_TENSOR_COLUMNS && t->owner[c]) continue;
-    vg_tmem_fault(w, site, lanes, "column %u of tensor memory (columns %u to %u are touched) is %s", c,
+    vg_tmem_fault(w, VG_FAULT_ILLEGAL_ACCESS, site, lanes, "column %u of tensor memory (columns %u to %u are touched) is %s", c,
                     column, end - 1, c < VG_TENSOR_COLUMNS ? "not allocated" : "past its 512 columns");
     return NULL;
   }
@@ -37,7 +37,7 @@ uint32_t vg_tmem_pair(VgWarp *w, uint32_t site, uint32_t pair, VgBlock *blocks[2
   if (!pair) return 1;
   uint32_t first = w->block->resident & ~1u;
   if (first + 1 >= k->launch->resident_blocks) {
-    vg_tmem_fault(w, site, w->mask, "cta_group::2 needs a cluster of at least two blocks");
+    vg_tmem_fault(w, VG_FAULT_ILLEGAL_ACCESS, site, w->mask, "cta_group::2 needs a cluster of at least two blocks");
     return 0;
   }
   blocks[0] = &k->resident[first], blocks[1] = &k->resident[first + 1];
@@ -53,14 +53,17 @@ static VgTensor *tensor_of(VgBlock *b) {
 
 void vg_tmem_start(VgBlock *b) {
   VgTensor *t = b->tensor;
-  if (t) memset(t->owner, 0, sizeof t->owner), t->relinquished = t->refused = 0;
+  if (!t) return;
+  memset(t->owner, 0, sizeof t->owner);
+  t->relinquished = t->refused = 0;
+  vg_tmem_forget(t);
 }
 
 void vg_tmem_end(VgBlock *b) {
   const VgTensor *t = b->tensor;
   for (uint32_t c = 0; t && c < VG_TENSOR_COLUMNS; c++) {
     if (!t->owner[c]) continue;
-    vg_tmem_fault(&b->warps[0], t->site, 1,
+    vg_tmem_fault(&b->warps[0], VG_FAULT_LEAK, t->site, 1,
                     "the block ends with column %u of tensor memory allocated: a tcgen05.dealloc is missing", c);
     return;
   }
@@ -78,7 +81,7 @@ static uint32_t first_free(const VgTensor *t, uint32_t columns) {
 
 static int bad_size(VgWarp *w, uint32_t site, uint32_t columns) {
   if (columns >= 32 && columns <= VG_TENSOR_COLUMNS && !(columns & (columns - 1))) return 0;
-  return vg_tmem_fault(w, site, w->mask, "%u columns: expected a power of two from 32 to 512", columns);
+  return vg_tmem_fault(w, VG_FAULT_ILLEGAL_ACCESS, site, w->mask, "%u columns: expected a power of two from 32 to 512", columns);
 }
 
 VgTensorState vg_tmem_alloc(VgWarp *w, uint32_t site, uint32_t space, const uint64_t *address,
@@ -86,13 +89,13 @@ VgTensorState vg_tmem_alloc(VgWarp *w, uint32_t site, uint32_t space, const uint
   VgTensor *t = tensor_of(w->block);
   if (!t || bad_size(w, site, columns)) return VG_TENSOR_FAULT;
   if (t->relinquished) {
-    vg_tmem_fault(w, site, w->mask, "tcgen05.alloc after tcgen05.relinquish_alloc_permit");
+    vg_tmem_fault(w, VG_FAULT_ILLEGAL_ACCESS, site, w->mask, "tcgen05.alloc after tcgen05.relinquish_alloc_permit");
     return VG_TENSOR_FAULT;
   }
   uint32_t first = first_free(t, columns), value[VG_LANES];
   if (first == VG_TENSOR_COLUMNS) {
     if (++t->refused < PATIENCE) return VG_TENSOR_FULL;
-    vg_tmem_fault(w, site, w->mask, "%u columns are never free: tensor memory has 512 and nobody frees any", columns);
+    vg_tmem_fault(w, VG_FAULT_ILLEGAL_ACCESS, site, w->mask, "%u columns are never free: tensor memory has 512 and nobody frees any", columns);
     return VG_TENSOR_FAULT;
   }
   for (uint32_t l = 0; l < VG_LANES; l++) value[l] = first;
@@ -113,10 +116,11 @@ int vg_tmem_dealloc(VgWarp *w, uint32_t site, uint32_t address, uint32_t columns
   if (!t || bad_size(w, site, columns)) return 1;
   for (uint32_t c = 0; c <= columns && first + c < VG_TENSOR_COLUMNS; c++)
     if ((t->owner[first + c] == first + 1) != (c < columns))
-      return vg_tmem_fault(w, site, w->mask,
+      return vg_tmem_fault(w, VG_FAULT_ILLEGAL_ACCESS, site, w->mask,
                              "columns %u to %u are not one allocation of tensor memory", first, first + columns - 1);
   if (first + columns > VG_TENSOR_COLUMNS)
-    return vg_tmem_fault(w, site, w->mask, "columns %u to %u are past tensor memory", first, first + columns - 1);
+    return vg_tmem_fault(w, VG_FAULT_ILLEGAL_ACCESS, site, w->mask, "columns %u to %u are past tensor memory", first, first + columns - 1);
+  if (vg_tmem_settled(w, site, w->mask, t, VG_TMEM_BOTH, first, columns, 1)) return 1;
   memset(t->owner + first, 0, columns * sizeof *t->owner);
   t->refused = 0;
   return 0;
@@ -145,23 +149,27 @@ static void cell_of(const VgTensorShape *s, uint32_t half, uint32_t l, uint32_t 
 
 /* The warp's lanes of tensor memory at an address, checked; NULL after a fault. */
 static VgTensor *quarter(VgWarp *w, uint32_t site, uint32_t mask, const VgTensorShape *s,
-                         uint32_t address, uint32_t half) {
+                         uint32_t address, uint32_t half, int writes) {
   static const uint8_t columns[] = {1, 2, 2, 2, 1}; /* for each register of a lane */
   uint32_t lane = address >> 16, width = (uint32_t)s->registers * columns[s->shape] << s->packed;
   uint32_t inside = lane % 32, tall = s->shape == VG_TENSOR_32X32B;
   if (lane / 32 != w->index % 4 || (inside && (tall || inside != 16))) {
-    vg_tmem_fault(w, site, mask, "warp %u reaches lane %u of tensor memory: it may use lanes %u to %u, from %s", w->index,
+    vg_tmem_fault(w, VG_FAULT_ILLEGAL_ACCESS, site, mask, "warp %u reaches lane %u of tensor memory: it may use lanes %u to %u, from %s", w->index,
                     lane, w->index % 4 * 32, w->index % 4 * 32 + 31, tall ? "the first" : "the first or the 17th");
     return NULL;
   }
-  if (s->shape == VG_TENSOR_16X32BX2 && !vg_tmem_reach(w, site, mask, w->block, (address & 0xffff) + half, width))
-    return NULL;
-  return vg_tmem_reach(w, site, mask, w->block, address & 0xffff, width);
+  uint32_t halves = tall ? VG_TMEM_BOTH : vg_tmem_half(inside);
+  for (uint32_t part = 0; part <= (s->shape == VG_TENSOR_16X32BX2); part++) {
+    uint32_t column = (address & 0xffff) + part * half;
+    const VgTensor *t = vg_tmem_reach(w, site, mask, w->block, column, width);
+    if (!t || vg_tmem_settled(w, site, mask, t, halves, column, width, writes)) return NULL;
+  }
+  return w->block->tensor;
 }
 
 int vg_tmem_load(VgWarp *w, uint32_t site, const VgTensorShape *s, uint32_t mask, uint32_t address,
                    uint32_t half, uint32_t *const *d) {
-  const VgTensor *t = quarter(w, site, mask, s, address, half);
+  const VgTensor *t = quarter(w, site, mask, s, address, half, 0);
   if (!t) return 1;
   for (uint32_t j = 0; j < s->registers; j++)
     for (uint32_t l = 0; l < VG_LANES; l++) {
@@ -176,7 +184,7 @@ int vg_tmem_load(VgWarp *w, uint32_t site, const VgTensorShape *s, uint32_t mask
 
 int vg_tmem_store(VgWarp *w, uint32_t site, const VgTensorShape *s, uint32_t mask, uint32_t address,
                     uint32_t half, uint32_t *const *a) {
-  VgTensor *t = quarter(w, site, mask, s, address, half);
+  VgTensor *t = quarter(w, site, mask, s, address, half, 1);
   if (!t) return 1;
   for (uint32_t j = 0; j < s->registers; j++)
     for (uint32_t l = 0; l < VG_LANES; l++) {
@@ -196,10 +204,12 @@ int vg_tmem_shift(VgWarp *w, uint32_t site, uint32_t lane, uint32_t pair, uint32
   uint32_t count = vg_tmem_pair(w, site, pair, blocks), first = address >> 16;
   if (!count) return 1;
   if (first % 32 || first >= VG_TENSOR_LANES)
-    return vg_tmem_fault(w, site, 1u << lane, "lane %u of tensor memory is no multiple of 32", first);
+    return vg_tmem_fault(w, VG_FAULT_ILLEGAL_ACCESS, site, 1u << lane, "lane %u of tensor memory is no multiple of 32", first);
+  vg_tmem_issue(w->block);
   for (uint32_t i = 0; i < count; i++) {
     VgTensor *t = vg_tmem_reach(w, site, 1u << lane, blocks[i], address & 0xffff, 8);
     if (!t) return 1;
+    vg_tmem_touch(t, w->block, VG_TMEM_BOTH, address & 0xffff, 8, 1);
     for (uint32_t row = VG_TENSOR_LANES - 1; row > first; row--)
       memcpy(&t->cell[row][address & 0xffff], &t->cell[row - 1][address & 0xffff], 32);
   }
@@ -237,9 +247,11 @@ int vg_tmem_copy(VgWarp *w, uint32_t site, const VgTensorCopy *s, uint32_t lane,
   uint32_t count = vg_tmem_pair(w, site, s->pair, blocks), column = address & 0xffff, swizzle;
   if (!count || vg_tmem_swizzle(w, site, lane, descriptor, &swizzle)) return 1;
   VgTile tile = vg_tile(descriptor, swizzle, 1, 0);
+  vg_tmem_issue(w->block);
   for (uint32_t i = 0; i < count; i++) {
     VgTensor *t = vg_tmem_reach(w, site, 1u << lane, blocks[i], column, s->chunks * 4u);
     if (!t) return 1;
+    vg_tmem_touch(t, w->block, VG_TMEM_BOTH, column, s->chunks * 4u, 1);
     for (uint32_t row = 0; row < s->rows; row++)
       for (uint32_t c = 0; c < s->chunks; c++) {
         uint8_t chunk[17] = {0};
@@ -256,7 +268,7 @@ int vg_tmem_swizzle(VgWarp *w, uint32_t site, uint32_t lane, uint64_t descriptor
   int found = swizzles[descriptor >> 61];
   *bits = (uint32_t)found;
   if (found >= 0) return 0;
-  return vg_tmem_fault(w, site, 1u << lane, "the matrix descriptor %#llx has swizzle mode %u, which the virtual GPU does not have",
+  return vg_tmem_fault(w, VG_FAULT_ILLEGAL_ACCESS, site, 1u << lane, "the matrix descriptor %#llx has swizzle mode %u, which the virtual GPU does not have",
                          (unsigned long long)descriptor, (uint32_t)(descriptor >> 61));
 }
 
@@ -274,17 +286,22 @@ int vg_tmem_shared(VgWarp *w, uint32_t site, uint32_t lane, const VgBlock *b, ui
 
 /* --------------------------------------------------------------------------------------- commit */
 
+static int arrive(VgWarp *w, uint32_t site, uint32_t lane, uint64_t barrier) {
+  vg_tmem_committed(w->block, barrier);
+  return vg_mbarrier_arrive(w, site, lane, barrier);
+}
+
 int vg_tmem_commit(VgWarp *w, uint32_t site, uint32_t lane, uint64_t barrier, int generic,
                      int multicast, uint32_t blocks) {
   if (!multicast)
-    return vg_mbarrier_arrive(w, site, lane, generic ? barrier : vg_cluster_address(w, barrier));
+    return arrive(w, site, lane, generic ? barrier : vg_cluster_address(w, barrier));
   uint64_t offset = generic ? barrier - (uint64_t)(uintptr_t)w->block->shared : barrier & 0xffffff;
   for (uint64_t rank = 0; rank < 16; rank++) {
     if (!(blocks >> rank & 1)) continue;
     if (rank >= w->worker->launch->resident_blocks)
-      return vg_tmem_fault(w, site, 1u << lane, "the multicast mask %#x names block %u, which the cluster has not", blocks,
+      return vg_tmem_fault(w, VG_FAULT_ILLEGAL_ACCESS, site, 1u << lane, "the multicast mask %#x names block %u, which the cluster has not", blocks,
                              (uint32_t)rank);
-    if (vg_mbarrier_arrive(w, site, lane, vg_cluster_address(w, offset | (rank + 1) << 24))) return 1;
+    if (arrive(w, site, lane, vg_cluster_address(w, offset | (rank + 1) << 24))) return 1;
   }
   return 0;
 }

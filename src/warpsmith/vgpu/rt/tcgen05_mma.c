@@ -35,7 +35,7 @@ static int element_of(VgWarp *w, uint32_t site, uint32_t lane, const VgTensorMma
   int type = types[s->kind][code];
   *found = (VgElement)type;
   if (type >= 0) return 0;
-  return vg_tmem_fault(w, site, 1u << lane, "the instruction descriptor has element type %u, which this kind has not", code);
+  return vg_tmem_fault(w, VG_FAULT_ILLEGAL_ACCESS, site, 1u << lane, "the instruction descriptor has element type %u, which this kind has not", code);
 }
 
 static int describe(VgWarp *w, uint32_t site, uint32_t lane, const VgTensorMma *s, uint32_t word,
@@ -47,12 +47,12 @@ static int describe(VgWarp *w, uint32_t site, uint32_t lane, const VgTensorMma *
   p->f16 = !s->block && s->kind != VG_TENSOR_I8 && field(word, 4, 2) == 0;
   uint32_t wanted = s->kind == VG_TENSOR_I8 ? 2 : p->f16 ? 0 : 1;
   if (!s->block && field(word, 4, 2) != wanted)
-    return vg_tmem_fault(w, site, 1u << lane, "the instruction descriptor %#x has a type of D that this kind has not", word);
+    return vg_tmem_fault(w, VG_FAULT_ILLEGAL_ACCESS, site, 1u << lane, "the instruction descriptor %#x has a type of D that this kind has not", word);
   int small = s->stationary && m == 32, tall = m == 64 || m == 128 || (s->pair && m == 256) || small;
   if (!tall || (s->pair && m == 64) || !p->n || p->n > 256 || p->n % (s->block || (m == 64 && !s->stationary) ? 8 : 16))
-    return vg_tmem_fault(w, site, 1u << lane, "the instruction descriptor %#x asks for M = %u and N = %u", word, m, p->n);
+    return vg_tmem_fault(w, VG_FAULT_ILLEGAL_ACCESS, site, 1u << lane, "the instruction descriptor %#x asks for M = %u and N = %u", word, m, p->n);
   if (word >> 2 & 1)
-    return vg_tmem_fault(w, site, 1u << lane, "the instruction descriptor %#x asks for a sparse A", word);
+    return vg_tmem_fault(w, VG_FAULT_ILLEGAL_ACCESS, site, 1u << lane, "the instruction descriptor %#x asks for a sparse A", word);
   return element_of(w, site, lane, s, field(word, 7, 3), &p->a) ||
          element_of(w, site, lane, s, field(word, 10, s->kind == VG_TENSOR_F4 ? 2 : 3), &p->b);
 }
@@ -232,6 +232,17 @@ static void multiply_block(const Product *p, const Scales *scales, VgTensor *t, 
     }
 }
 
+/* D is written, A and the scales in tensor memory are read, until a commit has been waited for. */
+static void note(const Product *p, const VgBlock *issuer, VgTensor *t, const VgTensorOperands *o) {
+  int half = lane_of(p, 16) == 32; /* 64 rows in 16 of every 32 lanes */
+  vg_tmem_touch(t, issuer, half ? vg_tmem_half(o->d >> 16) : VG_TMEM_BOTH, o->d & 0xffff, p->n / folds_of(p), 1);
+  if (p->s->a_in_tensor)
+    vg_tmem_touch(t, issuer, half ? vg_tmem_half((uint32_t)o->a >> 16) : VG_TMEM_BOTH, o->a & 0xffff, 8, 0);
+  if (!p->s->block) return;
+  vg_tmem_touch(t, issuer, VG_TMEM_BOTH, o->scale_a & 0xffff, (p->m + 31) / 32, 0);
+  vg_tmem_touch(t, issuer, VG_TMEM_BOTH, o->scale_b & 0xffff, (p->n + 31) / 32, 0);
+}
+
 int vg_tmem_mma(VgWarp *w, uint32_t site, const VgTensorMma *s, uint32_t lane, const VgTensorOperands *o) {
   static _Thread_local uint32_t left[128 * DEPTH], right[DEPTH * LINE];
   static _Thread_local Scales scales;
@@ -244,9 +255,11 @@ int vg_tmem_mma(VgWarp *w, uint32_t site, const VgTensorMma *s, uint32_t lane, c
     if (read_shared(w, site, lane, &p, blocks[i], o->b, p.b, field(o->descriptor, 16, 1), p.n / count, 1,
                     right + i * (p.n / count), LINE))
       return 1;
+  vg_tmem_issue(w->block);
   for (uint32_t i = 0; i < count; i++) {
     VgTensor *t = vg_tmem_reach(w, site, 1u << lane, blocks[i], o->d & 0xffff, p.n / folds_of(&p));
     if (!t) return 1;
+    note(&p, w->block, t, o);
     if (s->a_in_tensor ? read_tensor(w, site, lane, &p, blocks[i], (uint32_t)o->a, left)
                        : read_shared(w, site, lane, &p, blocks[i], o->a, p.a, field(o->descriptor, 15, 1), p.m, 0, left, DEPTH))
       return 1;

@@ -447,6 +447,8 @@ int vg_take_cluster(VgWorker *worker, uint32_t index[3]);
 /* A block begins or ends: its tensor memory is empty, and must be again. */
 void vg_tmem_start(VgBlock *block);
 void vg_tmem_end(VgBlock *block);
+/* Somebody waited for a phase of an mbarrier: what was committed to it has ended. */
+void vg_tmem_waited(const VgWarp *w, uint64_t barrier);
 /* The block of a rank in w's cluster; NULL: there is none. */
 const VgBlock *vg_cluster_block(const VgWarp *w, uint64_t rank);
 /* mbarrier.c: complete transaction bytes of the barrier at p; let lanes that wait look again. */
