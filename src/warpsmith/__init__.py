@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from .devices import open_device, tensor_map
+    from .emission import EmitReport, emit
     from .errors import WarpsmithError
     from .loop import Budget, Watcher
     from .runtime import Kernel, cuda, load, save, triton
@@ -43,6 +44,7 @@ __version__ = "0.1.0.dev0"
 
 _HOMES = {
     "devices": ("open_device", "tensor_map"),
+    "emission": ("EmitReport", "emit"),
     "errors": ("WarpsmithError",),
     "loop": ("Budget", "Watcher"),
     "runtime": ("Kernel", "cuda", "load", "save", "triton"),
@@ -68,6 +70,7 @@ __all__ = [
     "Budget",
     "Candidate",
     "Case",
+    "EmitReport",
     "Journal",
     "Kernel",
     "Outcome",
@@ -81,6 +84,7 @@ __all__ = [
     "WarpsmithError",
     "Watcher",
     "cuda",
+    "emit",
     "judge",
     "load",
     "load_candidate",

@@ -8,6 +8,7 @@ and for machines that cannot do what was asked.
     │   ├── LaunchError              grid, block, shared memory or arguments do not fit the kernel
     │   ├── ShapeError               a tensor has the wrong shape
     │   ├── DtypeError               a tensor or scalar has the wrong type
+    │   ├── UnsupportedLayer         a layer of a network that cannot be emitted
     │   ├── UnknownName (KeyError)   no target, plug-in or option of that name
     │   └── NameClash                two plug-ins claim one name
     ├── ToolchainError               source could not become an artifact
@@ -59,6 +60,18 @@ class ShapeError(UsageError):
 
 class DtypeError(UsageError):
     """A tensor or scalar has the wrong type."""
+
+
+class UnsupportedLayer(UsageError):
+    """A layer, or an option of one, that cannot be emitted; nothing has been written.
+
+    >>> str(UnsupportedLayer("norm", "LayerNormalization", "rms_scaling=True", "RMSNormalization"))
+    "layer 'norm' (LayerNormalization): rms_scaling=True cannot be emitted. Use RMSNormalization."
+    """
+
+    def __init__(self, layer: str, kind: str, what: str, instead: str):
+        self.layer, self.kind, self.what, self.instead = layer, kind, what, instead
+        super().__init__(f"layer {layer!r} ({kind}): {what} cannot be emitted. Use {instead}.")
 
 
 class UnknownName(UsageError, KeyError):

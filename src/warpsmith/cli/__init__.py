@@ -20,6 +20,7 @@ COMMANDS = {
     "check": "check",
     "run": "run",
     "show": "show",
+    "emit": "emit",
     "doctor": "doctor",
     "targets": "targets",
     "proposers": "proposers",

@@ -179,3 +179,23 @@ def _cause_first(found: list[Diagnostic]) -> list[Diagnostic]:
 
 def errors(diagnostics: Iterable[Diagnostic]) -> list[Diagnostic]:
     return [d for d in diagnostics if d.severity == "error"]
+
+
+_GCC = re.compile(
+    r"^(?P<file>[^\s:][^:\n]*):(?P<line>\d+):(?:(?P<column>\d+):)? (?P<kind>fatal error|error|warning): (?P<text>.*)$"
+)
+
+
+def of_gcc(log: str) -> list[Diagnostic]:
+    """The messages of GCC and Clang, in order.
+
+    >>> of_gcc("net.hpp:3:7: error: expected ';'")[0].line
+    3
+    """
+    found = []
+    for line in log.splitlines():
+        if match := _GCC.match(line):
+            kind = "warning" if match["kind"] == "warning" else "error"
+            column = int(match["column"] or 0)
+            found.append(Diagnostic(kind, match["text"], match["file"], int(match["line"]), column))
+    return found

@@ -12,7 +12,7 @@ import numpy as np
 
 from . import ir, nest_cpp, passes
 from .ir import Loop, Nest, View
-from .read import Network
+from .reader import Network
 
 LANES = {"float": 8, "double": 4}
 _DTYPE = {"float": np.float32, "double": np.float64}
@@ -35,15 +35,26 @@ class Header:
     text: str
     workspace: int  # scalars
     bytes_of_weights: int
+    weights: bytes | None = (
+        None  # what the symbol `<namespace>_weights` must hold, if not in the text
+    )
 
 
-def write(network: Network, namespace: str, dtype: str, sample: Sample, version: str) -> Header:
+def write(
+    network: Network,
+    namespace: str,
+    dtype: str,
+    sample: Sample,
+    version: str,
+    *,
+    outside: bool = False,
+) -> Header:
     """The header for a network.
 
-    dtype: "float" or "double". sample: becomes the self-test. Raises nothing for a network that
-    `read` accepted.
+    dtype: "float" or "double". sample: becomes the self-test. outside: the header declares its
+    weights and leaves their bytes to an object file.
     """
-    return _Header(network, namespace, dtype, sample, version).header()
+    return _Header(network, namespace, dtype, sample, version, outside).header()
 
 
 def blocked(program: ir.Program, count: int) -> ir.Program:
@@ -72,9 +83,10 @@ def blocked(program: ir.Program, count: int) -> ir.Program:
 
 
 class _Header:
-    def __init__(self, network: Network, namespace: str, dtype: str, sample: Sample, version: str):
+    def __init__(self, network: Network, namespace: str, dtype: str, sample: Sample, version: str,
+                 outside: bool):  # fmt: skip
         self.network, self.namespace, self.dtype = network, namespace, dtype
-        self.sample, self.version = sample, version
+        self.sample, self.version, self.outside = sample, version, outside
         self.program = passes.optimize(network.program)
         self.constants: dict[tuple[int, bytes], str] = {}
         self.arrays: dict[str, np.ndarray] = {}
@@ -91,12 +103,38 @@ class _Header:
         text = "\n".join(
             [
                 self._opening(), self._sizes(max(workspace, batch)), self._prelude(),
-                "namespace detail {\n", *map(self._array, self.arrays.items()), *self.functions,
+                "namespace detail {\n", *self._weights(), *self.functions,
                 "} // namespace detail\n", *pieces, self._batch(bool(batch)), self._self_test(),
                 f"}} // namespace {self.namespace}\n\n#endif\n",
             ]
         )  # fmt: skip
-        return Header(text, max(workspace, batch), weights)
+        blob = self._blob() if self.outside else None
+        return Header(text, max(workspace, batch), weights, blob)
+
+    # ------------------------------------------------------------------------------ weights
+
+    def _weights(self) -> list[str]:
+        if not self.outside:
+            return [self._array(item) for item in self.arrays.items()]
+        places = self._places()
+        symbol = f"{self.namespace}_weights"
+        total = sum(-(-a.size // 16) * 16 for a in self.arrays.values())
+        return [f'extern "C" const Scalar {symbol}[{total}];\n'] + [
+            f"inline constexpr const Scalar *{name} = {symbol} + {at};\n"
+            for name, at in places.items()
+        ]
+
+    def _places(self) -> dict[str, int]:
+        """Where each array lies in the object, in scalars: each begins a cache line."""
+        places, at = {}, 0
+        for name, array in self.arrays.items():
+            places[name] = at
+            at += -(-array.size // 16) * 16
+        return places
+
+    def _blob(self) -> bytes:
+        parts = [np.pad(a, (0, -a.size % 16)).tobytes() for a in self.arrays.values()]
+        return b"".join(parts)
 
     # ------------------------------------------------------------------------------- pieces
 
@@ -180,7 +218,9 @@ class _Header:
                 self._statements(program, s.body, prefix, offsets, states, lines, depth + 1)
                 lines.append(f"{pad}}}")
                 continue
-            lines.append(pad + self._call(program, s, f"{prefix}{len(self.functions)}", offsets, states))
+            lines.append(
+                pad + self._call(program, s, f"{prefix}{len(self.functions)}", offsets, states)
+            )
 
     def _call(self, program: ir.Program, n: Nest, name: str, offsets, states) -> str:
         def weights(i: int) -> np.ndarray | None:
@@ -194,7 +234,9 @@ class _Header:
             if i in made.layouts:
                 arguments.append(f"detail::{self._constant(made.layouts[i])}")
             elif v.buffer in program.constants:
-                arguments.append(f"detail::{self._constant(program.constants[v.buffer])}{_shift(v)}")
+                arguments.append(
+                    f"detail::{self._constant(program.constants[v.buffer])}{_shift(v)}"
+                )
             else:
                 arguments.append(self._memory(program, v, offsets, states))
         arguments.append(self._memory(program, n.out, offsets, states))
@@ -222,7 +264,8 @@ class _Header:
         if self.program.states:
             return False
         return any(
-            n.combine == "add" and any(v.buffer in self.program.constants and _full(n, v) for v in n.loads)
+            n.combine == "add"
+            and any(v.buffer in self.program.constants and _full(n, v) for v in n.loads)
             for n in ir.nests(self.program.statements)
         )
 
@@ -239,7 +282,9 @@ class _Header:
             "  std::size_t i = 0;",
         ]
         if blocks:
-            lines.append(f"  for (; i + {BLOCK} <= count; i += {BLOCK}) detail_block({moved}, workspace);")
+            lines.append(
+                f"  for (; i + {BLOCK} <= count; i += {BLOCK}) detail_block({moved}, workspace);"
+            )
         lines += [f"  for (; i < count; ++i) predict({moved}, workspace);", "}\n"]
         return "\n".join(lines)
 
@@ -262,7 +307,9 @@ class _Header:
         call = [f"detail::test_input_{i}" for i in range(len(self.program.inputs))]
         call += [f"got_{i}" for i in range(len(outputs))]
         if self.program.states:
-            memory.append("  static Scalar state[state_size];\n  std::memset(state, 0, sizeof state);")
+            memory.append(
+                "  static Scalar state[state_size];\n  std::memset(state, 0, sizeof state);"
+            )
             call.append("state")
         checks = [
             f"  worst = detail::worse(worst, got_{i}, detail::test_output_{i}, {p.size});"

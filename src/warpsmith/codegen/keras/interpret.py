@@ -5,13 +5,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
 from . import ir
 from .ir import E, Nest, View
 
-_COMBINE = {"add": np.sum, "max": np.max, "min": np.min}
+_COMBINE: dict[str, Any] = {"add": np.sum, "max": np.max, "min": np.min}
 _erf = np.vectorize(math.erf, otypes=[float])
 
 
@@ -25,9 +26,13 @@ def run(
     """
     memory = {name: np.full(size, np.nan, dtype) for name, size in program.buffers.items()}
     memory |= {name: a.astype(dtype) for name, a in program.constants.items()}
-    memory |= {port.buffer: np.array(x, dtype).reshape(-1) for port, x in zip(program.inputs, inputs)}
+    memory |= {
+        port.buffer: np.array(x, dtype).reshape(-1) for port, x in zip(program.inputs, inputs)
+    }
     memory |= {port.buffer: np.full(port.size, np.nan, dtype) for port in program.outputs}
-    memory |= states if states is not None else {n: a.astype(dtype) for n, a in program.states.items()}
+    memory |= (
+        states if states is not None else {n: a.astype(dtype) for n, a in program.states.items()}
+    )
     with np.errstate(all="ignore"):
         _run(program.statements, memory, {})
     return [memory[port.buffer].reshape(port.shape) for port in program.outputs]
@@ -44,12 +49,12 @@ def _run(statements, memory: dict[str, np.ndarray], variables: Mapping[str, int]
 
 def _places(view: View, extents, variables) -> np.ndarray:
     """The flat index of every iteration, as a broadcastable array."""
-    index = np.int64(view.offset + sum(variables[v] * s for v, s in view.outer))
+    index = np.asarray(view.offset + sum(variables[v] * s for v, s in view.outer))
     for d, (extent, stride) in enumerate(zip(extents, view.strides)):
         if stride:
             axis = np.arange(extent) * stride
             index = index + axis.reshape([-1 if i == d else 1 for i in range(len(extents))])
-    return np.asarray(index)
+    return index
 
 
 def _nest(n: Nest, memory, variables) -> None:
@@ -65,8 +70,9 @@ def _nest(n: Nest, memory, variables) -> None:
     if n.combine:
         axes = tuple(range(n.parallel, len(n.extents)))
         value = _COMBINE[n.combine](value, axis=axes)
-        first = [p[(..., *(slice(0, 1),) * len(axes))] if p.ndim else p for p in places]
-        first = [p.reshape(p.shape[: n.parallel]) if p.ndim else p for p in first]
+        first = [p.take(0, axis=n.parallel) if p.ndim else p for p in places]
+        for _ in axes[1:]:
+            first = [p.take(0, axis=n.parallel) if p.ndim else p for p in first]
         value = _value(n.finish, loads, first, value, dtype)
     shape = n.extents[: n.parallel]
     target = np.broadcast_to(_places(n.out, shape, variables), shape)

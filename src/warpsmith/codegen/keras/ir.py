@@ -23,13 +23,21 @@ class E:
     args: tuple = ()
 
     def __add__(self, other): return E("add", (self, wrap(other)))  # fmt: skip
+
     def __radd__(self, other): return E("add", (wrap(other), self))  # fmt: skip
+
     def __sub__(self, other): return E("sub", (self, wrap(other)))  # fmt: skip
+
     def __rsub__(self, other): return E("sub", (wrap(other), self))  # fmt: skip
+
     def __mul__(self, other): return E("mul", (self, wrap(other)))  # fmt: skip
+
     def __rmul__(self, other): return E("mul", (wrap(other), self))  # fmt: skip
+
     def __truediv__(self, other): return E("div", (self, wrap(other)))  # fmt: skip
+
     def __rtruediv__(self, other): return E("div", (wrap(other), self))  # fmt: skip
+
     def __neg__(self): return E("neg", (self,))  # fmt: skip
 
 
@@ -180,7 +188,9 @@ class Program:
     constants: dict[str, np.ndarray] = field(default_factory=dict)  # float64, flat
     inputs: list[Port] = field(default_factory=list)
     outputs: list[Port] = field(default_factory=list)
-    states: dict[str, np.ndarray] = field(default_factory=dict)  # kept between calls: initial values
+    states: dict[str, np.ndarray] = field(
+        default_factory=dict
+    )  # kept between calls: initial values
 
 
 def nests(statements) -> Iterator[Nest]:

@@ -77,7 +77,7 @@ class _Nest:
         dims = range(len(n.extents))
         self.reduced = [d for d in dims if (not self.out[d] if n.scatter else d >= n.parallel)]
         self.parallel = [d for d in dims if d not in self.reduced]
-        self.combine = "add" if n.scatter else n.combine
+        self.combine: str = "add" if n.scatter else n.combine or ""
 
     # ------------------------------------------------------------------------------- the frame
 
@@ -88,7 +88,12 @@ class _Nest:
             self._blocks(v)
         elif v is not None:
             self._map(v)
-        elif not rows and self.combine and not self.n.scatter and (r := self._dot_dimension()) is not None:
+        elif (
+            not rows
+            and self.combine
+            and not self.n.scatter
+            and (r := self._dot_dimension()) is not None
+        ):
             self._dot(r)
         else:
             self._scalars()
@@ -111,7 +116,11 @@ class _Nest:
         unused = "".join(
             f"  (void)p{i};\n" for i in range(len(n.loads)) if not self._used(i)
         )  # fmt: skip
-        text = f"inline void {self.name}({signature}) noexcept {{\n{unused}" + "\n".join(self.w.lines) + "\n}\n"
+        text = (
+            f"inline void {self.name}({signature}) noexcept {{\n{unused}"
+            + "\n".join(self.w.lines)
+            + "\n}\n"
+        )
         return "\n".join([*head, *pieces, text])
 
     def _used(self, i: int) -> bool:
@@ -130,7 +139,9 @@ class _Nest:
         e = self.n.body if role == "body" else self.n.finish
         if e == ACC:
             return acc or ""
-        arguments = ([acc] if acc is not None else []) + [values[i] for i in expressions.loads_of(e)]
+        arguments = ([acc] if acc is not None else []) + [
+            values[i] for i in expressions.loads_of(e)
+        ]
         return f"{self.name}_{role}<{kind}>({', '.join(arguments)})"
 
     # -------------------------------------------------------------------------------- choices
@@ -163,7 +174,9 @@ class _Nest:
 
     def _shared_dimension(self, v: int) -> int | None:
         """A second parallel dimension along which some load with lanes stays the same."""
-        lanes = [i for i, s in enumerate(self.strides) if s[v] and i in expressions.loads_of(self.n.body)]
+        lanes = [
+            i for i, s in enumerate(self.strides) if s[v] and i in expressions.loads_of(self.n.body)
+        ]
         found = [
             d for d in self.parallel
             if d != v and any(not self.strides[i][d] for i in lanes)
@@ -184,10 +197,15 @@ class _Nest:
         n, w = self.n, self.w
         for d in self.parallel:
             self._loop(d)
-        values = {i: f"p{i}[{self._place(s, range(len(n.extents))) or 0}]" for i, s in enumerate(self.strides)}
+        values = {
+            i: f"p{i}[{self._place(s, range(len(n.extents))) or 0}]"
+            for i, s in enumerate(self.strides)
+        }
         target = f"out[{self._place(self.out, self.parallel) or 0}]"
         if expressions.has_rows(n):
-            body = expressions.text(n.body, values).replace("<T>", "<Scalar>").replace("T(", "Scalar(")
+            body = (
+                expressions.text(n.body, values).replace("<T>", "<Scalar>").replace("T(", "Scalar(")
+            )
             w(f"{target} = {body};")
         elif not self.combine:
             w(f"{target} = {self._call('body', 'Scalar', values)};")
@@ -229,7 +247,9 @@ class _Nest:
         if extent > whole:
             count = extent - whole
             values = {i: self._lane_load(i, bases[i], str(whole), v, count) for i in used}
-            w(f"store_some<{count}>(out + {_sum(target, str(whole))}, {self._call('body', 'Vec', values)});")
+            w(
+                f"store_some<{count}>(out + {_sum(target, str(whole))}, {self._call('body', 'Vec', values)});"
+            )
         w.close(len(others))
 
     def _lane_load(self, i: int, base: str, at: str, v: int, some: int | None) -> str:
@@ -334,7 +354,9 @@ class _Nest:
                 steps_of[d], step = step, step * n.extents[d]
             self.tiled[i] = (steps_of, tile_step)
 
-    def _positions(self, v: int, u: int | None, others, k: int, part: int, count: int, tile_k: int = 0):
+    def _positions(
+        self, v: int, u: int | None, others, k: int, part: int, count: int, tile_k: int = 0
+    ):
         """The block's code for each stretch of the second dimension."""
         w, n = self.w, self.n
         tile = (tile_k or k) * self.lanes
@@ -367,7 +389,11 @@ class _Nest:
             for j in range(k):
                 some = part if part and j == k - 1 else None
                 values = {i: self._value(i, v, u, fixed, p, j, tile, some) for i in ends}
-                result = self._call("finish", "Vec", values, f"a{p}_{j}") if not n.scatter else f"a{p}_{j}"
+                result = (
+                    self._call("finish", "Vec", values, f"a{p}_{j}")
+                    if not n.scatter
+                    else f"a{p}_{j}"
+                )
                 shift = (self.out[u] * p if u is not None else 0) + j * self.lanes
                 at = f"out + {_sum(self._place(self.out, fixed), f'tile * {tile}', shift)}"
                 if n.scatter:

@@ -9,6 +9,7 @@ plan: working buffers share memory when their lives do not overlap.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -196,9 +197,9 @@ def _refined(extents, strides, other: Nest, i: int | None, size: int) -> list[li
     for stride, extent in zip(strides, extents):
         inner = [c for c in cuts if stride < c < stride * extent]
         steps = [stride, *inner, stride * extent]
-        if any(b % a for a, b in zip(steps, steps[1:])):
+        if any(b % a for a, b in itertools.pairwise(steps)):
             return None
-        out.append([b // a for a, b in zip(steps, steps[1:])][::-1])
+        out.append([b // a for a, b in itertools.pairwise(steps)][::-1])
     return out
 
 
@@ -295,7 +296,8 @@ def _affine(e: E, n: Nest, constants) -> tuple[int | None, int, int] | None:
 def _within(n: Nest, s: int, w: int) -> bool:
     """Does the scale vary only along parallel dimensions along which the weights vary?"""
     return all(
-        not step or (d < n.parallel and n.loads[w].strides[d]) for d, step in enumerate(n.loads[s].strides)
+        not step or (d < n.parallel and n.loads[w].strides[d])
+        for d, step in enumerate(n.loads[s].strides)
     )
 
 
@@ -338,7 +340,9 @@ def _constant(values: np.ndarray, dims: Sequence[int], rank: int, constants) -> 
 
 
 def _without_unused(n: Nest) -> Nest:
-    used = sorted({e.args[0] for x in (n.body, n.finish) for e in ir.walk(x) if e.op in ("load", "at")})
+    used = sorted(
+        {e.args[0] for x in (n.body, n.finish) for e in ir.walk(x) if e.op in ("load", "at")}
+    )
     place = {old: new for new, old in enumerate(used)}
 
     def change(e: E) -> E | None:

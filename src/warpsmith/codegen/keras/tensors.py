@@ -210,14 +210,18 @@ class Builder:
         body = tuple(self._lists.pop())
         self.append(ir.Loop(variable, extent, body, self.note))
 
-    def map(self, function: Callable[..., E], *tensors: Tensor, out: Tensor | None = None) -> Tensor:
+    def map(
+        self, function: Callable[..., E], *tensors: Tensor, out: Tensor | None = None
+    ) -> Tensor:
         """function(values) for every element, with numpy's broadcasting."""
         shape = broadcast_shapes(*(t.shape for t in tensors)) if tensors else out.shape  # type: ignore[union-attr]
         out = out or self.buffer(shape)
         views = [t.broadcast(out.shape) for t in tensors]
         body = ir.wrap(function(*(ir.load(i) for i in range(len(views)))))
         self.append(
-            Nest(out.shape, out.rank, tuple(map(view_of, views)), body, view_of(out), note=self.note)
+            Nest(
+                out.shape, out.rank, tuple(map(view_of, views)), body, view_of(out), note=self.note
+            )
         )
         return out
 
@@ -255,7 +259,9 @@ class Builder:
         if keep:
             return out
         return replace(
-            out, shape=tuple(x.shape[a] for a in kept), strides=dense_strides([x.shape[a] for a in kept])
+            out,
+            shape=tuple(x.shape[a] for a in kept),
+            strides=dense_strides([x.shape[a] for a in kept]),
         )
 
     def einsum(
@@ -321,7 +327,9 @@ class Builder:
             start += t.shape[axis]
         return out
 
-    def pad(self, x: Tensor, before_after: dict[int, tuple[int, int]], value: float = 0.0) -> Tensor:
+    def pad(
+        self, x: Tensor, before_after: dict[int, tuple[int, int]], value: float = 0.0
+    ) -> Tensor:
         """`value` around the given axes; negative numbers crop."""
         shape = list(x.shape)
         for axis, (before, after) in before_after.items():

@@ -59,10 +59,8 @@ def table() -> dict[str, Callable[..., Any]]:
     return LOWER
 
 
-def weights_of(variable: Any) -> np.ndarray | None:
-    """A Keras variable as float64; None stays None."""
-    if variable is None:
-        return None
+def weights_of(variable: Any) -> np.ndarray:
+    """A Keras variable as float64."""
     from keras import ops
 
     return np.asarray(ops.convert_to_numpy(variable), np.float64)

@@ -7,7 +7,6 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from .. import ir
 from ..errors import refuse
 from ..ir import E, call
 from . import Builder, Call, Tensor, axis_of, lowers, weights_of
@@ -179,7 +178,10 @@ def name_of(layer: Any, activation: Any) -> str:
             return type(activation).__name__
     else:
         name = getattr(activation, "__name__", str(activation))
-        if getattr(keras.activations, name, None) is activation and name in {**ELEMENTWISE, **ALONG}:
+        if getattr(keras.activations, name, None) is activation and name in {
+            **ELEMENTWISE,
+            **ALONG,
+        }:
             return name
     raise refuse(layer, f"the activation {activation!r}", "one of keras.activations, by its name")
 
@@ -202,7 +204,9 @@ def activation_layer(b: Builder, layer: Any, c: Call) -> Tensor:
 
 @lowers("ReLU")
 def relu_layer(b: Builder, layer: Any, c: Call) -> Tensor:
-    slope, top, start = (_number(v) for v in (layer.negative_slope, layer.max_value, layer.threshold))
+    slope, top, start = (
+        _number(v) for v in (layer.negative_slope, layer.max_value, layer.threshold)
+    )
     return b.map(lambda x: relu(x, slope or 0.0, top, start or 0.0), c.x).masked(c.x.mask)
 
 

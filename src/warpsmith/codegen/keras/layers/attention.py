@@ -54,7 +54,9 @@ def attention(b: Builder, layer: Any, c: Call) -> Any:
     out = b.einsum("ts,sv->tv", weights, value)
     if given[0] is not None:
         seen = given[0].expand(1)
-        out = b.map(lambda v, m: call("select", call("ne", m, 0.0), v, 0.0), out, seen).masked(given[0])
+        out = b.map(lambda v, m: call("select", call("ne", m, 0.0), v, 0.0), out, seen).masked(
+            given[0]
+        )
     return [out, weights] if c.kwargs.get("return_attention_scores") else out
 
 
@@ -78,7 +80,9 @@ def _additive(b: Builder, layer: Any, query: Tensor, key: Tensor) -> Tensor:
     def body(q, k, s):
         return call("tanh", s * (q + k)) if inside else s * call("tanh", q + k)
 
-    scores = b.reduce("add", q, [2], others=[key.expand(0), b.constant(scale)], body=body, keep=False)
+    scores = b.reduce(
+        "add", q, [2], others=[key.expand(0), b.constant(scale)], body=body, keep=False
+    )
     return b.map(lambda v: v * float(outer), scores) if inside else scores
 
 

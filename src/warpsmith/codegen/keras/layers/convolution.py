@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from . import Builder, Call, Tensor, channel_axis, lowers, weights_of
+from . import Builder, Call, Tensor, lowers, weights_of
 from .activation import activate
 from .core import kernel_of
 
@@ -57,7 +57,9 @@ def convolve(
     rank = kernel.ndim - 2
     sizes, out = kernel.shape[:rank], kernel.shape[-1]
     space, inner = "xyz"[:rank], "uvw"[:rank]
-    seen = patches(b, x, kind, sizes, strides, dilations).split(rank, (groups, x.shape[rank] // groups))
+    seen = patches(b, x, kind, sizes, strides, dilations).split(
+        rank, (groups, x.shape[rank] // groups)
+    )
     weights = b.constant(kernel).split(rank + 1, (groups, out // groups))
     y = b.einsum(
         f"{space}gi{inner},{inner}igo->{space}go", seen, weights,
@@ -81,7 +83,14 @@ def convolution(b: Builder, layer: Any, c: Call) -> Tensor:
 
 
 def depthwise(
-    b: Builder, x: Tensor, kernel: np.ndarray, bias: np.ndarray | None, *, kind: str, strides, dilations
+    b: Builder,
+    x: Tensor,
+    kernel: np.ndarray,
+    bias: np.ndarray | None,
+    *,
+    kind: str,
+    strides,
+    dilations,
 ) -> Tensor:
     """Kernel (spatial…, channels, multiplier); output channel c · multiplier + m."""
     rank = kernel.ndim - 2

@@ -20,7 +20,10 @@ def product(b: Builder, x: Tensor, kernel: np.ndarray, bias: np.ndarray | None) 
     """x (…, in) times kernel (in, out), plus bias (out)."""
     lead = LETTERS[: x.rank - 1]
     return b.einsum(
-        f"{lead}y,yz->{lead}z", x, b.constant(kernel), bias=None if bias is None else b.constant(bias)
+        f"{lead}y,yz->{lead}z",
+        x,
+        b.constant(kernel),
+        bias=None if bias is None else b.constant(bias),
     )
 
 
@@ -34,9 +37,7 @@ def kernel_of(layer: Any) -> np.ndarray:
     """The kernel as it multiplies, with a LoRA adapter added; quantized ones are refused."""
     if getattr(layer, "quantization_mode", None):
         raise refuse(layer, f"quantization {layer.quantization_mode!r}", "the float model")
-    kernel = weights_of(layer.kernel)
-    assert kernel is not None
-    return kernel
+    return weights_of(layer.kernel)
 
 
 @lowers("EinsumDense")
@@ -48,7 +49,11 @@ def einsum_dense(b: Builder, layer: Any, c: Call) -> Tensor:
     bias = weights_of(layer.bias) if layer.bias is not None else None
     out_rank = len(result)
     if bias is not None:
-        bias = bias.reshape((1,) * (out_rank - bias.ndim) + bias.shape) if bias.ndim <= out_rank else bias[0]
+        bias = (
+            bias.reshape((1,) * (out_rank - bias.ndim) + bias.shape)
+            if bias.ndim <= out_rank
+            else bias[0]
+        )
     y = b.einsum(
         f"{left},{right}->{result}", c.x, b.constant(kernel_of(layer)),
         bias=None if bias is None else b.constant(bias),
@@ -63,7 +68,9 @@ def _without_batch(layer: Any, left: str, result: str, rank: int) -> tuple[str, 
         fill = "".join(free[: rank + 1 - (len(left) - 3)])
         left, result = left.replace("...", fill), result.replace("...", fill)
     if not left or left[0] != result[0]:
-        raise refuse(layer, f"the equation {layer.equation!r}", "an equation that keeps the batch first")
+        raise refuse(
+            layer, f"the equation {layer.equation!r}", "an equation that keeps the batch first"
+        )
     return left[1:], result[1:]
 
 

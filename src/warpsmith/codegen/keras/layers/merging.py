@@ -45,8 +45,8 @@ def same_rank(tensors: list[Tensor]) -> list[Tensor]:
 
 def any_mask(b: Builder, tensors: list[Tensor]) -> Tensor | None:
     """A step counts where it does in any input; none where one input has no mask."""
-    masks = [t.mask for t in tensors]
-    if any(m is None for m in masks):
+    masks = [t.mask for t in tensors if t.mask is not None]
+    if len(masks) < len(tensors):
         return None
     return b.map(lambda *m: reduce(lambda x, y: call("max", x, y), m), *masks)
 

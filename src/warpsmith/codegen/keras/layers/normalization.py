@@ -112,7 +112,6 @@ def normalization(b: Builder, layer: Any, c: Call) -> Tensor:
 
 def _statistics(value: Any) -> np.ndarray:
     array = weights_of(value)
-    assert array is not None
     return array[0] if array.ndim and array.shape[0] == 1 else array  # without the batch
 
 

@@ -93,7 +93,12 @@ def threshold_op(b: Builder, op: Any, c: Call) -> Tensor:
 
 @lowers("ops.Softmax", "ops.LogSoftmax", "ops.Sparsemax", "ops.Glu")
 def along(b: Builder, op: Any, c: Call) -> Tensor:
-    name = {"Softmax": "softmax", "LogSoftmax": "log_softmax", "Sparsemax": "sparsemax", "Glu": "glu"}
+    name = {
+        "Softmax": "softmax",
+        "LogSoftmax": "log_softmax",
+        "Sparsemax": "sparsemax",
+        "Glu": "glu",
+    }
     return ALONG[name[type(op).__name__]](b, c.x, axis_of(op.axis, c.x.rank))
 
 

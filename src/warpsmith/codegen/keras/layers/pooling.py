@@ -70,12 +70,16 @@ def global_average(b: Builder, layer: Any, c: Call) -> Tensor:
         "add", c.x, axes, keep=layer.keepdims, others=[mask],
         body=lambda v, m: call("select", call("ne", m, 0.0), v, 0.0),
     )  # fmt: skip
-    count = b.reduce("add", mask, axes, keep=layer.keepdims)
-    return b.map(lambda v, n: v / n, some, count)
+    steps = b.reduce("add", mask, axes, keep=layer.keepdims)
+    return b.map(lambda v, n: v / n, some, steps)
 
 
 def _spatial(layer: Any, x: Tensor) -> list[int]:
-    return [a for a in range(x.rank) if a != (0 if layer.data_format == "channels_first" else x.rank - 1)]
+    return [
+        a
+        for a in range(x.rank)
+        if a != (0 if layer.data_format == "channels_first" else x.rank - 1)
+    ]
 
 
 @lowers(*_names("AdaptiveAveragePooling"))
@@ -102,7 +106,9 @@ def adaptive_max(b: Builder, layer: Any, c: Call) -> Tensor:
         out = b.buffer(shape)
         for i in range(m):
             first, last = _span(i, x.shape[axis], m)
-            b.copy(b.reduce("max", x.slice(axis, first, last - first), [axis]), out.slice(axis, i, 1))
+            b.copy(
+                b.reduce("max", x.slice(axis, first, last - first), [axis]), out.slice(axis, i, 1)
+            )
         x = out
     return back(x, layer.data_format)
 

@@ -103,7 +103,9 @@ def cells_of(layer: Any) -> list[Cell]:
     parts = cell.cells if type(cell).__name__ == "StackedRNNCells" else [cell]
     for part in parts:
         if type(part).__name__ not in CELLS or not type(part).__module__.startswith("keras."):
-            raise refuse(layer, f"the cell {type(part).__name__}", "SimpleRNNCell, LSTMCell or GRUCell")
+            raise refuse(
+                layer, f"the cell {type(part).__name__}", "SimpleRNNCell, LSTMCell or GRUCell"
+            )
     return [CELLS[type(part).__name__](part) for part in parts]
 
 
@@ -130,14 +132,16 @@ def recurrent(b: Builder, layer: Any, c: Call) -> Any:
         if masked:
             zero = getattr(layer, "zero_output_for_mask", False)
             choose = lambda m, n, o: call("select", call("ne", m, 0.0), n, o)  # noqa: E731
-            lane = keep.expand(keep.rank)
+            lane = keep.expand(keep.rank)  # type: ignore[union-attr]
             b.map(choose, lane, new[-1][0], output, out=output)
             for old, fresh in zip(flat, [s for group in new for s in group]):
                 b.map(choose, lane, fresh, old, out=old)
             if every is not None:
                 shown = output
                 if zero:
-                    shown = b.map(lambda m, o: call("select", call("ne", m, 0.0), o, 0.0), lane, output)
+                    shown = b.map(
+                        lambda m, o: call("select", call("ne", m, 0.0), o, 0.0), lane, output
+                    )
                 b.copy(shown, every.step(0, t))
         elif every is not None:
             b.copy(output, every.step(0, t))
@@ -223,7 +227,7 @@ def _merge(b: Builder, layer: Any, x: Tensor, y: Tensor) -> Any:
 @lowers("TimeDistributed")
 def time_distributed(b: Builder, layer: Any, c: Call) -> Tensor:
     """The layer at each step: a loop whose body sees one slice."""
-    from ..read import lower_operation
+    from ..reader import lower_operation
 
     mask = c.get(1, "mask")
     steps = c.x.shape[0]

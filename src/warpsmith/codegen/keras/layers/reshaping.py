@@ -83,7 +83,9 @@ def repeat(b: Builder, x: Tensor, sizes) -> Tensor:
         wide = wide.expand(axis + 1)
     for axis, n in enumerate(x.shape):
         shape += [n, sizes[axis]] if axis < len(sizes) else [n]
-    return b.reshape(b.copy(wide.broadcast(shape)), [n * s for n, s in zip(x.shape, (*sizes, 1, 1, 1))])
+    return b.reshape(
+        b.copy(wide.broadcast(shape)), [n * s for n, s in zip(x.shape, (*sizes, 1, 1, 1))]
+    )
 
 
 def bilinear(n: int, factor: int) -> np.ndarray:

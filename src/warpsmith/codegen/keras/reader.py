@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ...errors import MissingTool, UsageError
+from ...errors import MissingTool, UnsupportedLayer, UsageError
 from . import ir
-from .errors import UnsupportedLayer, refuse
+from .errors import refuse
 from .layers import Call, table
 from .tensors import Builder, Tensor
 
@@ -67,7 +67,9 @@ def _check_is_model(path: Path) -> None:
     if zipfile.is_zipfile(path):
         with zipfile.ZipFile(path) as archive:
             if "config.json" not in archive.namelist():
-                raise UsageError(f"{path.name} is a zip file without a config.json: no Keras model.")
+                raise UsageError(
+                    f"{path.name} is a zip file without a config.json: no Keras model."
+                )
         return
     import h5py
 
@@ -125,7 +127,7 @@ def _ports(graph: Any) -> list[tuple[str, tuple[int, ...]]]:
                 f"input {x.name!r} has the shape {tuple(x.shape)}: C++ needs every extent but the "
                 "batch's. Build the model with a fixed keras.Input(shape)."
             )
-        ports.append((identifier(x.name, f"input{i}"), shape))
+        ports.append((identifier(x._keras_history.operation.name, f"input{i}"), shape))
     return _distinct(ports)
 
 
@@ -148,11 +150,76 @@ def _distinct(ports: list) -> list:
 
 
 _RESERVED = frozenset(
-    "alignas alignof and asm auto bool break case catch char class const constexpr continue default "
-    "delete do double else enum explicit export extern false float for friend goto if inline int long "
-    "namespace new noexcept not nullptr operator or private protected public register return short "
-    "signed sizeof static struct switch template this throw true try typedef typename union unsigned "
-    "using virtual void volatile while xor workspace states count".split()
+    [
+        "alignas",
+        "alignof",
+        "and",
+        "asm",
+        "auto",
+        "bool",
+        "break",
+        "case",
+        "catch",
+        "char",
+        "class",
+        "const",
+        "constexpr",
+        "continue",
+        "default",
+        "delete",
+        "do",
+        "double",
+        "else",
+        "enum",
+        "explicit",
+        "export",
+        "extern",
+        "false",
+        "float",
+        "for",
+        "friend",
+        "goto",
+        "if",
+        "inline",
+        "int",
+        "long",
+        "namespace",
+        "new",
+        "noexcept",
+        "not",
+        "nullptr",
+        "operator",
+        "or",
+        "private",
+        "protected",
+        "public",
+        "register",
+        "return",
+        "short",
+        "signed",
+        "sizeof",
+        "static",
+        "struct",
+        "switch",
+        "template",
+        "this",
+        "throw",
+        "true",
+        "try",
+        "typedef",
+        "typename",
+        "union",
+        "unsigned",
+        "using",
+        "virtual",
+        "void",
+        "volatile",
+        "while",
+        "xor",
+        "workspace",
+        "states",
+        "count",
+    ]
 )
 
 
@@ -234,7 +301,9 @@ def _unknown(operation: Any, is_layer: bool) -> UnsupportedLayer:
     if kind == "Lambda":
         return refuse(operation, "Python code", "a layer or an operation of keras.ops")
     own = not type(operation).__module__.startswith("keras.")
-    what = "a class of your own" if own else f"{'the layer' if is_layer else 'the operation'} {kind}"
+    what = (
+        "a class of your own" if own else f"{'the layer' if is_layer else 'the operation'} {kind}"
+    )
     return refuse(operation, what, "layers that docs/keras.md lists, or move it out of the model")
 
 
