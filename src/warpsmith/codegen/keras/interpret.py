@@ -70,8 +70,8 @@ def _nest(n: Nest, memory, variables) -> None:
     if n.combine:
         axes = tuple(range(n.parallel, len(n.extents)))
         value = _COMBINE[n.combine](value, axis=axes)
-        first = [p.take(0, axis=n.parallel) if p.ndim else p for p in places]
-        for _ in axes[1:]:
+        first = places
+        for _ in axes:
             first = [p.take(0, axis=n.parallel) if p.ndim else p for p in first]
         value = _value(n.finish, loads, first, value, dtype)
     shape = n.extents[: n.parallel]
