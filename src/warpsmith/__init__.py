@@ -19,7 +19,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from .devices import open_device, tensor_map
+    from .devices import open_device, surface, tensor_map, texture
     from .emission import EmitReport, emit
     from .errors import WarpsmithError
     from .loop import Budget, Watcher
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0.dev0"
 
 _HOMES = {
-    "devices": ("open_device", "tensor_map"),
+    "devices": ("open_device", "surface", "tensor_map", "texture"),
     "emission": ("EmitReport", "emit"),
     "errors": ("WarpsmithError",),
     "loop": ("Budget", "Watcher"),
@@ -92,7 +92,9 @@ __all__ = [
     "open_device",
     "optimize",
     "save",
+    "surface",
     "tensor_map",
+    "texture",
     "triton",
 ]
 

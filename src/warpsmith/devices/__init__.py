@@ -10,11 +10,13 @@ from .. import targets
 from ..errors import DeviceUnavailable, UnknownName
 from ..spec import Device, Target, load_plugin, plugin_names
 from .tensormap import tensor_map
+from .textures import surface, texture
 
 BUILT_IN = ("virtual", "cuda")
 DEFAULT_TARGET = "h100"
 
-__all__ = ["BUILT_IN", "DEFAULT_TARGET", "device_names", "open_device", "report", "tensor_map"]
+__all__ = ["BUILT_IN", "DEFAULT_TARGET", "device_names", "open_device", "report", "surface",
+           "tensor_map", "texture"]  # fmt: skip
 
 
 def open_device(

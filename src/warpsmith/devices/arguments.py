@@ -14,6 +14,7 @@ from typing import Any
 from ..errors import DtypeError, LaunchError
 from ..spec import Artifact, Parameter
 from .tensormap import TensorMapArgument
+from .textures import TextureArgument
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,6 +144,8 @@ def pack(
         return None
     if isinstance(value, TensorMapArgument):
         return _mapped(kernel, index, parameter, value)
+    if isinstance(value, TextureArgument):
+        return _handle(kernel, index, parameter, value)
     if _is_array(value):
         return _buffer(kernel, index, parameter, value)
     if parameter.kind == "pointer":
@@ -207,6 +210,8 @@ def readable(entry: str) -> str:
 def _place(value: Any) -> tuple[str, int | None] | None:
     if isinstance(value, TensorMapArgument):
         value = value.tensor
+    if isinstance(value, TextureArgument):
+        value = value.tensors[0]
     device = getattr(value, "device", None)
     if device is not None and hasattr(device, "type"):  # torch
         return device.type, device.index if device.type != "cpu" else None
@@ -238,6 +243,15 @@ def _buffer(kernel: str, index: int, parameter: Parameter, value: Any) -> Buffer
     if hasattr(value, "data_ptr"):
         return _torch_buffer(who, parameter, value)
     return _numpy_buffer(parameter, value)
+
+
+def _handle(kernel: str, index: int, parameter: Parameter, value: TextureArgument) -> bytes:
+    if parameter.kind == "pointer" or parameter.size != 8 or parameter.ctype in _FLOATS:
+        raise DtypeError(
+            f"{_who(kernel, index, parameter)} takes {declared(parameter)}, got a {value!r}. Declare it "
+            "cudaTextureObject_t or cudaSurfaceObject_t, or pass the tensor itself"
+        )
+    return value.texture_handle.to_bytes(8, "little")
 
 
 def _mapped(kernel: str, index: int, parameter: Parameter, value: TensorMapArgument) -> Mapped:
@@ -412,7 +426,7 @@ def _who(kernel: str, index: int, parameter: Parameter) -> str:
 
 
 def _short(value: Any) -> str:
-    if isinstance(value, TensorMapArgument):
+    if isinstance(value, TensorMapArgument | TextureArgument):
         return repr(value)
     if _is_array(value):
         dtype = str(value.dtype).removeprefix("torch.")

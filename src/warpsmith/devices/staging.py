@@ -13,6 +13,7 @@ from ..errors import LaunchError
 from ..spec import Artifact, Parameter
 from . import arguments
 from .arguments import Buffer, Mapped
+from .textures import TextureArgument
 
 _SLOT_BYTES = 16  # parameters start at multiples of this
 
@@ -90,6 +91,10 @@ class Staging:
                 if not packed.argument.is_cuda or packed.argument.get_device() != index:
                     raise _misplaced(name, args, index)
                 packed = packed.argument.encode_cuda()
+            if isinstance(value, TextureArgument) and not (
+                value.is_cuda and value.get_device() == index
+            ):
+                raise _misplaced(name, args, index)
             raw = bytes(8) if packed is None else packed
             ctypes.memmove(ctypes.addressof(self._bytes) + self._starts[i], raw, parameter.size)
         for parameter, value, fitted in zip(self.parameters, args, self._fitted):

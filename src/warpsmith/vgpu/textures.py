@@ -7,6 +7,7 @@ import ctypes as c
 import threading
 import weakref
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
@@ -24,7 +25,7 @@ _FORMATS = ("uint8", "int8", "uint16", "int16", "uint32", "int32", "float16", "f
 ADDRESSING = ("wrap", "mirror", "clamp", "border")
 FILTERS = ("nearest", "linear")
 READS = ("element", "normalized")
-_LEVELS = 16
+LEVELS = 16
 _LOCK = threading.Lock()
 
 Kind = Literal["1d", "2d", "3d", "a1d", "a2d", "cube", "acube"]
@@ -45,8 +46,69 @@ class VgTexture(c.Structure):
         ("mip_linear", c.c_uint32), ("levels", c.c_uint32), ("layers", c.c_uint32),
         ("sampled", c.c_uint32), ("writable", c.c_uint32), ("border", c.c_uint32 * 4),
         ("bias", c.c_float), ("least_level", c.c_float), ("most_level", c.c_float),
-        ("reserved", c.c_float), ("level", VgLevel * _LEVELS),
+        ("reserved", c.c_float), ("level", VgLevel * LEVELS),
     ]  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Sampling:
+    """How a texture is read: the fields of a CUDA texture descriptor. Texture says what they mean."""
+
+    filter: str
+    address: tuple[str, str, str]
+    normalized: bool
+    read: str
+    border: tuple[float, ...]
+    srgb: bool
+    mip_filter: str
+    mip_bias: float
+    mip_range: tuple[float, float]
+
+    @classmethod
+    def of(cls, filter: str, address: str | Sequence[str], normalized: bool, read: str,
+           border: Sequence[float], srgb: bool, mip_filter: str, mip_bias: float,
+           mip_range: tuple[float, float]) -> Sampling:  # fmt: skip
+        """As written, with one address mode meaning all axes. Raises UnknownName for odd words."""
+        modes = (address,) * 3 if isinstance(address, str) else (*address, "clamp", "clamp")
+        for what, name, known in (("filter", filter, FILTERS), ("filter", mip_filter, FILTERS),
+                                  ("read", read, READS), *(("address", m, ADDRESSING) for m in modes)):  # fmt: skip
+            _index(what, name, known)
+        x, y, z = modes[:3]
+        return cls(filter, (x, y, z), normalized, read, tuple(border), srgb, mip_filter, mip_bias,
+                   mip_range)  # fmt: skip
+
+    def check(self, kind: str, dtype: str) -> None:
+        """Raise UsageError for what CUDA refuses, or would quietly change."""
+        if self.read == "normalized" and dtype not in _FORMATS[:4]:
+            raise UsageError(f"read='normalized' takes 8- and 16-bit integers, not {dtype}.")
+        if self.srgb and (dtype != "uint8" or self.read != "normalized"):
+            raise UsageError(f"srgb=True takes uint8 with read='normalized', not {dtype}.")
+        if "linear" in (self.filter, self.mip_filter) and not self.floats(dtype):
+            raise UsageError(
+                f"a linear filter needs floats, not {dtype}: pass read='normalized' or convert."
+            )
+        if not self.normalized and {"wrap", "mirror"} & set(self.address):
+            raise UsageError("address 'wrap' and 'mirror' need normalized=True (CUDA would clamp).")
+        if kind.endswith("cube") and not self.normalized:
+            raise UsageError("a cube is read by direction: pass normalized=True.")
+        if len(self.border) > 4:
+            raise UsageError(f"border has up to 4 numbers, got {len(self.border)}.")
+
+    def floats(self, dtype: str) -> bool:
+        """Whether a fetch gives floats."""
+        return self.read == "normalized" or dtype.startswith("float")
+
+    def fill(self, raw: VgTexture, dtype: str) -> None:
+        """Write these into the runtime's description."""
+        raw.addressing[:] = [ADDRESSING.index(m) for m in self.address]
+        raw.linear, raw.mip_linear = FILTERS.index(self.filter), FILTERS.index(self.mip_filter)
+        raw.scaled, raw.normalized = READS.index(self.read), int(self.normalized)
+        raw.srgb, raw.sampled = int(self.srgb), 1
+        raw.bias, (raw.least_level, raw.most_level) = self.mip_bias, self.mip_range
+        color = [*self.border, *[0] * (4 - len(self.border))]
+        if self.floats(dtype):
+            color = [int(x) for x in np.array(color, np.float32).view(np.uint32)]
+        raw.border[:] = [int(x) & 0xFFFF_FFFF for x in color]
 
 
 class _Described:
@@ -112,20 +174,22 @@ class Texture(_Described):
         mip_range: tuple[float, float] = (0.0, float("inf")),
     ):  # fmt: skip
         levels = (array,) if isinstance(array, np.ndarray) else tuple(array)
-        self.kind, self.arrays = kind or _kind_of(levels[0]), levels
-        raw = describe(self.kind, levels)
-        modes = (address,) * 3 if isinstance(address, str) else (*address, "clamp", "clamp")[:3]
-        raw.addressing[:] = [_index("address", m, ADDRESSING) for m in modes]
-        raw.linear = _index("filter", filter, FILTERS)
-        raw.mip_linear = _index("filter", mip_filter, FILTERS)
-        raw.scaled, raw.normalized = _index("read", read, READS), int(normalized)
-        raw.srgb, raw.sampled = int(srgb), 1
-        raw.bias, (raw.least_level, raw.most_level) = mip_bias, mip_range
-        self.filter, self.address, self.normalized = filter, modes, normalized
-        self.read, self.border, self.srgb = read, tuple(border), srgb
-        self.mip_filter, self.mip_bias, self.mip_range = mip_filter, mip_bias, mip_range
-        _check_sampling(self, levels[0].dtype.name)
-        raw.border[:] = _border(self.border, levels[0].dtype.name, read)
+        sampling = Sampling.of(filter, address, normalized, read, border, srgb, mip_filter, mip_bias,
+                               mip_range)  # fmt: skip
+        self._make(levels, kind or kind_of(levels[0].shape), sampling)
+
+    @classmethod
+    def sampled(cls, levels: Sequence[np.ndarray], kind: Kind, sampling: Sampling) -> Texture:
+        """A texture with its options in one piece."""
+        made = cls.__new__(cls)
+        made._make(tuple(levels), kind, sampling)
+        return made
+
+    def _make(self, levels: tuple[np.ndarray, ...], kind: Kind, sampling: Sampling) -> None:
+        self.kind, self.arrays, self.sampling = kind, levels, sampling
+        raw = describe(kind, levels)
+        sampling.check(kind, levels[0].dtype.name)
+        sampling.fill(raw, levels[0].dtype.name)
         self._open(raw)
 
 
@@ -136,7 +200,7 @@ class Surface(_Described):
     """
 
     def __init__(self, array: np.ndarray, kind: Kind | None = None):
-        self.kind, self.arrays = kind or _kind_of(array), (array,)
+        self.kind, self.arrays = kind or kind_of(array.shape), (array,)
         raw = describe(self.kind, self.arrays)
         if not array.flags.writeable:
             raise UsageError("a surface needs an array that can be written; this one is read-only.")
@@ -144,96 +208,84 @@ class Surface(_Described):
         self._open(raw)
 
 
-def describe(kind: str, levels: Sequence[np.ndarray]) -> VgTexture:
-    """Shape, format and memory of a texture's levels, checked."""
+@dataclass(frozen=True, slots=True)
+class Extent:
+    """The size of a texture in texels: 1 along axes that its kind has not; a cube's faces apart."""
+
+    width: int
+    height: int
+    depth: int
+    layers: int
+    channels: int
+
+
+def extent(kind: str, shape: Sequence[int]) -> Extent:
+    """What an array's shape means for a kind. Raises ShapeError where it means nothing."""
     _index("kind", kind, KINDS)
-    first = levels[0]
-    if first.dtype.name not in _FORMATS:
-        raise DtypeError(f"a texture of {first.dtype} is not possible: expected one of "
-                         f"{', '.join(_FORMATS)}. Convert with array.astype(np.float32).")  # fmt: skip
-    if not 1 <= len(levels) <= _LEVELS:
-        raise UsageError(f"a texture has 1 to {_LEVELS} levels, got {len(levels)}.")
-    shape, channels = _shape(kind, first)
-    raw = VgTexture(geometry=KINDS.index(kind), format=_FORMATS.index(first.dtype.name),
-                    channels=channels, texel_bytes=channels * first.itemsize, levels=len(levels),
-                    most_level=float("inf"), layers=shape[0] if _AXES[kind][0] == "L" else 1)  # fmt: skip
-    raw.addressing[:] = [ADDRESSING.index("clamp")] * 3
-    for i, level in enumerate(levels):
-        raw.level[i] = _level(kind, level, first, i, raw.texel_bytes)
-    return raw
-
-
-def _kind_of(array: np.ndarray) -> Kind:
-    """The plain kind of an array whose last axis is no channels."""
-    kinds: tuple[Kind, ...] = ("1d", "2d", "3d")
-    if 1 <= array.ndim <= 3:
-        return kinds[array.ndim - 1]
-    raise ShapeError(f"an array of shape {array.shape} needs its kind named: one of {KINDS}.")
-
-
-def _shape(kind: str, array: np.ndarray) -> tuple[tuple[int, ...], int]:
-    """The shape without channels, and the channels."""
-    axes = _AXES[kind]
-    extra = array.ndim - len(axes)
-    channels = array.shape[-1] if extra == 1 else 1
-    shape = array.shape[: len(axes)]
-    faces = 6 if "6" in axes and extra in (0, 1) and shape[axes.index("6")] != 6 else 0
-    square = "NN" in axes and extra in (0, 1) and shape[-1] != shape[-2]
-    if extra not in (0, 1) or channels not in (1, 2, 4) or faces or square or not array.size:
+    axes, shape = _AXES[kind], tuple(shape)
+    extra = len(shape) - len(axes)
+    channels = shape[-1] if extra == 1 else 1
+    sizes = dict(zip(axes, shape))
+    cube = "6" not in axes or (sizes.get("6") == 6 and shape[len(axes) - 1] == shape[len(axes) - 2])
+    if extra not in (0, 1) or channels not in (1, 2, 4) or not cube or 0 in shape:
         wanted = ", ".join(
             {"W": "width", "H": "height", "D": "depth", "L": "layers"}.get(a, a) for a in axes
         )
         raise ShapeError(f"a {kind!r} texture takes an array ({wanted}) or ({wanted}, channels) with "
-                         f"1, 2 or 4 channels; got shape {array.shape}.")  # fmt: skip
-    if not array.flags.c_contiguous:
-        raise UsageError(f"the array of shape {array.shape} is not C-contiguous and would have to be "
-                         "copied: pass np.ascontiguousarray(array).")  # fmt: skip
-    return shape, channels
+                         f"1, 2 or 4 channels; got shape {shape}.")  # fmt: skip
+    side = sizes.get("N", 1)
+    return Extent(sizes.get("W", side), sizes.get("H", side), sizes.get("D", 1), sizes.get("L", 1),
+                  channels)  # fmt: skip
 
 
-def _level(kind: str, array: np.ndarray, first: np.ndarray, number: int, texel: int) -> VgLevel:
-    shape, expected = _shape(kind, array)[0], _shape(kind, first)[0]
-    fixed = [i for i, a in enumerate(_AXES[kind]) if a in "L6"]
-    wanted = tuple(n if i in fixed else max(1, n >> number) for i, n in enumerate(expected))
-    if shape != wanted or array.dtype != first.dtype or array.ndim != first.ndim:
-        raise ShapeError(f"level {number} is {array.dtype} {array.shape}; expected {first.dtype} "
-                         f"{wanted}: half of each size at every level.")  # fmt: skip
-    sizes = [*[n for i, n in enumerate(shape) if i not in fixed][::-1], 1, 1]
-    width, height, depth = sizes[:3]
-    row = width * texel
-    return VgLevel(data=array.ctypes.data, width=width, height=height, depth=depth, row=row,
-                   slice=row * height, layer=row * height * depth)  # fmt: skip
+def kind_of(shape: Sequence[int]) -> Kind:
+    """The plain kind of an array whose last axis is no channels."""
+    kinds: tuple[Kind, ...] = ("1d", "2d", "3d")
+    if 1 <= len(shape) <= 3:
+        return kinds[len(shape) - 1]
+    raise ShapeError(f"an array of shape {tuple(shape)} needs its kind named: one of {KINDS}.")
+
+
+def check_levels(kind: str, shapes: Sequence[Sequence[int]], dtypes: Sequence[str]) -> list[Extent]:
+    """The extents of a mipmap chain; ShapeError, DtypeError or UsageError where it is none."""
+    if not 1 <= len(shapes) <= LEVELS:
+        raise UsageError(f"a texture has 1 to {LEVELS} levels, got {len(shapes)}.")
+    if dtypes[0] not in _FORMATS:
+        raise DtypeError(f"a texture of {dtypes[0]} is not possible: expected one of "
+                         f"{', '.join(_FORMATS)}. Convert it, for example to float32.")  # fmt: skip
+    found = [extent(kind, shape) for shape in shapes]
+    first = found[0]
+    for i, (level, dtype) in enumerate(zip(found, dtypes)):
+        width, height, depth = (max(1, n >> i) for n in (first.width, first.height, first.depth))
+        wanted = Extent(width, height, depth, first.layers, first.channels)
+        if level != wanted or dtype != dtypes[0]:
+            raise ShapeError(f"level {i} is {dtype} {tuple(shapes[i])}; expected {dtypes[0]} with "
+                             f"{wanted}: half of each size at every level.")  # fmt: skip
+    return found
+
+
+def describe(kind: str, levels: Sequence[np.ndarray]) -> VgTexture:
+    """Shape, format and memory of a texture's levels, checked."""
+    extents = check_levels(kind, [a.shape for a in levels], [a.dtype.name for a in levels])
+    first, array = extents[0], levels[0]
+    texel = first.channels * array.itemsize
+    raw = VgTexture(geometry=KINDS.index(kind), format=_FORMATS.index(array.dtype.name),
+                    channels=first.channels, texel_bytes=texel, levels=len(levels),
+                    most_level=float("inf"), layers=first.layers)  # fmt: skip
+    raw.addressing[:] = [ADDRESSING.index("clamp")] * 3
+    for i, (level, size) in enumerate(zip(levels, extents)):
+        if not level.flags.c_contiguous:
+            raise UsageError(f"the array of shape {level.shape} is not C-contiguous and would have to "
+                             "be copied: pass np.ascontiguousarray(array).")  # fmt: skip
+        row = size.width * texel
+        raw.level[i] = VgLevel(
+            data=level.ctypes.data, width=size.width, height=size.height, depth=size.depth, row=row,
+            slice=row * size.height, layer=row * size.height * size.depth,
+        )  # fmt: skip
+    return raw
 
 
 def _index(what: str, name: str, known: Sequence[str]) -> int:
     if name not in known:
         raise UnknownName(what, str(name), known)
     return known.index(name)
-
-
-def _check_sampling(texture: Texture, dtype: str) -> None:
-    """What CUDA refuses, or would quietly change."""
-    small = dtype in _FORMATS[:4]
-    if texture.read == "normalized" and not small:
-        raise UsageError(f"read='normalized' takes 8- and 16-bit integers, not {dtype}.")
-    if texture.srgb and (dtype != "uint8" or texture.read != "normalized"):
-        raise UsageError(f"srgb=True takes uint8 with read='normalized', not {dtype}.")
-    floats = texture.read == "normalized" or dtype.startswith("float")
-    if "linear" in (texture.filter, texture.mip_filter) and not floats:
-        raise UsageError(
-            f"a linear filter needs floats, not {dtype}: pass read='normalized' or convert."
-        )
-    if not texture.normalized and {"wrap", "mirror"} & set(texture.address):
-        raise UsageError("address 'wrap' and 'mirror' need normalized=True (CUDA would clamp).")
-    if texture.kind.endswith("cube") and not texture.normalized:
-        raise UsageError("a cube is read by direction: pass normalized=True.")
-
-
-def _border(color: Sequence[float], dtype: str, read: str) -> list[int]:
-    """The border's channels as the 32 bits that a fetch of this texture gives."""
-    if len(color) > 4:
-        raise UsageError(f"border has up to 4 numbers, got {len(color)}.")
-    padded = [*color, *[0] * (4 - len(color))]
-    if dtype.startswith("float") or read == "normalized":
-        return [int(x) for x in np.array(padded, np.float32).view(np.uint32)]
-    return [int(x) & 0xFFFF_FFFF for x in padded]
