@@ -155,14 +155,16 @@ def operation(ins: Instruction) -> str:
 
 
 def tensor_work(ins: Instruction) -> tuple[str, float] | None:
-    """Input type and FLOPs of one warp, 2·m·n·k; a quarter of a warpgroup's."""
+    """Input type and FLOPs of one warp, 2·m·n·k; a quarter of a warpgroup's. A sparse product counts
+    as the dense one that it stands for (effective dense FLOPs)."""
     if ins.opcode not in _TENSOR or ins.has("load", "store", "fence", "commit_group", "wait_group"):
         return None
     shape = next((found for text in ins.modifiers if (found := _SHAPE.fullmatch(text))), None)
     if shape is None:
         return None
     m, n, k = map(int, shape.groups())
-    inputs = ins.types[1] if len(ins.types) > 2 else "f16"
+    types = [m for m in ins.modifiers if m in _TENSOR_KIND or m in ins.types]
+    inputs = types[1] if len(types) > 2 else "f16"
     warps = 4 if ins.opcode == "wgmma" else 1
     return _TENSOR_KIND.get(inputs, inputs), 2.0 * m * n * k / warps
 

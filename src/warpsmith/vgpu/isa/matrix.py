@@ -29,6 +29,12 @@ MMA_SHAPES = {
     "b1": ((8, 8, 128), (16, 8, 128), (16, 8, 256)),
     "f64": ((8, 8, 4), (16, 8, 4), (16, 8, 8), (16, 8, 16)),
 }  # fmt: skip
+SPARSE_SHAPES = {
+    **dict.fromkeys(("f16", "bf16"), ((16, 8, 16), (16, 8, 32))), "tf32": ((16, 8, 8), (16, 8, 16)),
+    **dict.fromkeys(("e4m3", "e5m2"), ((16, 8, 64),)),
+    **dict.fromkeys(("s8", "u8"), ((16, 8, 32), (16, 8, 64))),
+    **dict.fromkeys(("s4", "u4"), ((16, 8, 64), (16, 8, 128))),
+}  # fmt: skip
 _SAME_FAMILY = ({"e4m3", "e5m2"}, {"s8", "u8"}, {"s4", "u4"})
 
 
@@ -106,8 +112,10 @@ def mma(ins: Instruction, operands: Operands) -> str:
         return block_scale.product(ins, operands)
     p = product_of(ins)
     _check_types(ins, p)
-    if ins.has("sp", "block_scale", "sp::ordered_metadata"):
-        raise unsupported(ins, "sparse and block-scaled products are not there")
+    if ins.has("sp", "sp::ordered_metadata"):
+        return _sparse(ins, operands, p)
+    if (p.m, p.n, p.k) == (8, 8, 4) and p.a == "f16":
+        return _volta(ins, operands, p)
     if (p.m, p.n, p.k) not in MMA_SHAPES[p.a] or not ins.has("row") or not ins.has("col"):
         raise unsupported(
             ins, f"no m{p.m}n{p.n}k{p.k} with row-major A and column-major B of {p.a}"
@@ -121,9 +129,53 @@ def mma(ins: Instruction, operands: Operands) -> str:
     return f"{shape} vg_mma{suffix}(&shape, mask, {arrays});"
 
 
+def _volta(ins: Instruction, operands: Operands, p: Product) -> str:
+    """m8n8k4 of f16: four products in a warp, each operand in either layout."""
+    layouts = [m for m in ins.modifiers if m in ("row", "col")]
+    if len(layouts) != 2:
+        raise unsupported(ins, "it must name the layouts of A and B")
+    _expect(ins, operands, {0: 4 if p.d == "f16" else 8, 1: 2, 2: 2, 3: 4 if p.c == "f16" else 8})
+    arrays = ", ".join(operands.vector(i, 32) for i in range(4))
+    turned = f"{int(layouts[0] == 'col')}, {int(layouts[1] == 'row')}"
+    return (
+        f"static const VgMma shape = {p.c_text()}; vg_mma_volta(&shape, {turned}, mask, {arrays});"
+    )
+
+
+def selector_of(ins: Instruction, name: str, k: int, selector: int) -> int:
+    """The sparsity selector, checked: it names a lane of a quad, a pair of lanes, or nothing."""
+    bits = ELEMENT_BITS[name]
+    row_bits = 4 * k // (2 if bits == 32 else 8 if bits == 4 else 4)
+    choices = {16: 4, 32: 2, 64: 1}[row_bits]
+    if not 0 <= selector < choices:
+        raise unsupported(
+            ins, f"the sparsity selector is {selector}, allowed are 0 to {choices - 1}"
+        )
+    return selector
+
+
+def _sparse(ins: Instruction, operands: Operands, p: Product) -> str:
+    if (
+        (p.m, p.n, p.k) not in SPARSE_SHAPES.get(p.a, ())
+        or not ins.has("row")
+        or not ins.has("col")
+    ):
+        raise unsupported(
+            ins, f"no sparse m{p.m}n{p.n}k{p.k} with row-major A and column-major B of {p.a}"
+        )
+    counts = [_registers(p.m, p.n, p.d), _registers(p.m, p.k // 2, p.a), _registers(p.k, p.n, p.b),
+              _registers(p.m, p.n, p.c)]  # fmt: skip
+    _expect(ins, operands, dict(enumerate(counts)))
+    selector = selector_of(ins, p.a, p.k, operands.constant(5))
+    arrays = ", ".join(operands.vector(i, 32) for i in range(4))
+    shape = f"static const VgMma shape = {p.c_text(_flags(ins))};"
+    return f"{shape} vg_mma_sparse(&shape, mask, {arrays}, {operands.lanes(4, 32)}, {selector});"
+
+
 # ---------------------------------------------------------------------------------------- wgmma
 
-_WGMMA_K = {"f16": 16, "bf16": 16, "tf32": 8, "e4m3": 32, "e5m2": 32, "s8": 32, "u8": 32}
+_WGMMA_K = {"f16": 16, "bf16": 16, "tf32": 8, "e4m3": 32, "e5m2": 32, "s8": 32, "u8": 32,
+            "b1": 256}  # fmt: skip
 _HINTS = ("fence", "commit_group", "wait_group")
 
 
@@ -134,16 +186,30 @@ def wgmma(ins: Instruction, operands: Operands) -> str:
         return "(void)w;"
     p = product_of(ins)
     _check_types(ins, p)
-    if ins.has("sp") or p.m != 64 or p.n % 8 or p.n > 256 or _WGMMA_K.get(p.a) != p.k:
-        raise unsupported(ins, f"no m{p.m}n{p.n}k{p.k} of {p.a}")
+    sparse = ins.has("sp")
+    if p.m != 64 or not _is_width(p) or _WGMMA_K.get(p.a, 0) * (2 if sparse else 1) != p.k:
+        raise unsupported(ins, f"no {'sparse ' if sparse else ''}m{p.m}n{p.n}k{p.k} of {p.a}")
+    if p.a == "b1" and (sparse or not ins.has("and")):
+        raise unsupported(ins, "bits are multiplied by .and.popc, and not sparse")
     in_registers = operands.width(1) > 1
     _expect(ins, operands, {0: _registers(p.m // 4, p.n, p.d)} | ({1: 4} if in_registers else {}))
     a = f"{operands.vector(1, 32)}, NULL" if in_registers else f"NULL, {operands.lanes(1, 64)}"
-    b, scale_d = operands.lanes(2, 64), operands.lanes(3, 32)
-    immediates = [operands.constant(i) for i in range(4, len(operands))]
+    first = 5 if sparse else 3
+    b, scale_d = operands.lanes(2, 64), operands.lanes(first, 32)
+    immediates = [operands.constant(i) for i in range(first + 1, len(operands))]
     shape = f"static const VgWgmma shape = {_wgmma_text(ins, p, immediates, in_registers)};"
-    d = operands.vector(0, 32)
-    return f"{shape} if (vg_wgmma(w, site, &shape, mask, {d}, {a}, {b}, {scale_d})) return NULL;"
+    arguments = f"w, site, &shape, mask, {operands.vector(0, 32)}, {a}, {b}, {scale_d}"
+    if not sparse:
+        return f"{shape} if (vg_wgmma({arguments})) return NULL;"
+    selector = selector_of(ins, p.a, p.k, operands.constant(4))
+    return f"{shape} if (vg_wgmma_sparse({arguments}, {operands.lanes(3, 32)}, {selector})) return NULL;"
+
+
+def _is_width(p: Product) -> bool:
+    """n in steps of 8 to 256; integers and bits in steps of 16 above 32, as they have no 40 or 56."""
+    if not 8 <= p.n <= 256 or p.n % 8:
+        return False
+    return ELEMENT_BITS[p.a] >= 16 or p.a in ("e4m3", "e5m2") or p.n <= 32 or p.n % 16 == 0
 
 
 def _wgmma_text(ins: Instruction, p: Product, immediates: list[int], in_registers: bool) -> str:
@@ -168,6 +234,7 @@ WMMA_SHAPES = {
     "s8": ((16, 16, 16), (32, 8, 16), (8, 32, 16)), "u8": ((16, 16, 16), (32, 8, 16), (8, 32, 16)),
     "tf32": ((16, 16, 8),), "f64": ((8, 8, 4),),
 }  # fmt: skip
+NARROW_SHAPES = {"s4": ((8, 8, 32),), "u4": ((8, 8, 32),), "b1": ((8, 8, 128),)}
 _SPACES = {"global": "VG_GLOBAL", "shared": "VG_SHARED", "shared::cta": "VG_SHARED"}
 
 
@@ -200,16 +267,49 @@ def _expect_fragment(ins: Instruction, count: int, needed: int) -> None:
         raise unsupported(ins, f"a fragment of {count} registers, not {needed}")
 
 
+def _narrow_load(ins: Instruction, operands: Operands, name: str) -> str:
+    """wmma.load of 4- or 1-bit elements: rows of A and columns of B lie in 16 bytes."""
+    part, layout, shape = ("a", "row", "m8n8k") if ins.has("a") else ("b", "col", "m8n8k")
+    if (
+        not ins.has(part)
+        or not ins.has(layout)
+        or not ins.has(f"{shape}{128 // ELEMENT_BITS[name]}")
+    ):
+        raise unsupported(ins, "A must be row-major and B column-major, of m8n8k32 or m8n8k128")
+    _expect(ins, operands, {0: 1})
+    space = next((c for s, c in _SPACES.items() if ins.has(s)), "VG_GENERIC")
+    stride = operands.lanes(2, 32) if len(operands) > 2 else "NULL"
+    register = f"({operands.vector(0, 32)})[0]"
+    arguments = (
+        f"w, site, {space}, {ELEMENT_BITS[name]}, mask, {register}, {operands.address(1)}, {stride}"
+    )
+    return f"if (vg_wmma_narrow_load({arguments})) return NULL;"
+
+
+def _narrow(ins: Instruction, operands: Operands, p: Product) -> str:
+    _expect(ins, operands, {0: 2, 1: 1, 2: 1, 3: 2})
+    if p.a == "b1" and not ins.has("popc"):
+        raise unsupported(ins, "bits are multiplied by .xor.popc or .and.popc")
+    d, a, b, c = (operands.vector(i, 32) for i in range(4))
+    shape = f"static const VgMma shape = {p.c_text(_flags(ins))};"
+    return f"{shape} vg_wmma_narrow(&shape, mask, {d}, ({a})[0], ({b})[0], {c});"
+
+
 @collective("wmma")
 def wmma(ins: Instruction, operands: Operands) -> str:
+    narrow = next((m for m in ins.modifiers if m in ("s4", "u4", "b1")), None)
+    if ins.has("load") and narrow:
+        return _narrow_load(ins, operands, narrow)
     if ins.has("load"):
         return _wmma_memory(ins, operands, 0, "vg_wmma_load")
     if ins.has("store"):
         return _wmma_memory(ins, operands, 1, "vg_wmma_store")
     p = product_of(ins)
     _check_types(ins, p)
-    if (p.m, p.n, p.k) not in WMMA_SHAPES.get(p.a, ()):
+    if (p.m, p.n, p.k) not in (WMMA_SHAPES | NARROW_SHAPES).get(p.a, ()):
         raise unsupported(ins, f"no m{p.m}n{p.n}k{p.k} of {p.a}")
+    if narrow:
+        return _narrow(ins, operands, p)
     sizes = ((p.m, p.n, p.d), (p.m, p.k, p.a), (p.k, p.n, p.b), (p.m, p.n, p.c))
     for i, size in enumerate(sizes):
         _expect_fragment(ins, operands.width(i), _registers(*size))

@@ -56,6 +56,13 @@ void vg_mma(const VgMma *s, uint32_t mask, uint32_t *const *d, uint32_t *const *
 void vg_mma_f64(const VgMma *s, uint32_t mask, uint64_t *const *d, uint64_t *const *a,
                 uint64_t *const *b, uint64_t *const *c);
 
+/* mma.sp: A is packed, and `meta` says where its elements belong. */
+void vg_mma_sparse(const VgMma *s, uint32_t mask, uint32_t *const *d, uint32_t *const *a,
+                   uint32_t *const *b, uint32_t *const *c, const uint32_t *meta, uint32_t selector);
+/* m8n8k4 of f16, any layout of A and B. */
+void vg_mma_volta(const VgMma *s, int a_column, int b_row, uint32_t mask, uint32_t *const *d,
+                  uint32_t *const *a, uint32_t *const *b, uint32_t *const *c);
+
 /* mma.sync with a kind: 32 bytes of depth. id_a and id_b: which byte of which lanes has the scales. */
 typedef struct VgMmaScaled {
   uint8_t a, b;         /* VgElement */
@@ -78,6 +85,17 @@ typedef struct VgWgmma {
 int vg_wgmma(VgWarp *w, uint32_t site, const VgWgmma *s, uint32_t mask, uint32_t *const *d,
              uint32_t *const *a, const uint64_t *a_descriptor, const uint64_t *b_descriptor,
              const uint32_t *scale_d);
+
+/* The same with a sparse A. */
+int vg_wgmma_sparse(VgWarp *w, uint32_t site, const VgWgmma *s, uint32_t mask, uint32_t *const *d,
+                    uint32_t *const *a, const uint64_t *a_descriptor, const uint64_t *b_descriptor,
+                    const uint32_t *scale_d, const uint32_t *meta, uint32_t selector);
+
+/* wmma of 4- and 1-bit elements (m8n8k32, m8n8k128). */
+int vg_wmma_narrow_load(VgWarp *w, uint32_t site, uint32_t space, uint32_t element_bits, uint32_t mask,
+                        uint32_t *d, const uint64_t *address, const uint32_t *stride);
+void vg_wmma_narrow(const VgMma *s, uint32_t mask, uint32_t *const *d, const uint32_t *a,
+                    const uint32_t *b, uint32_t *const *c);
 
 /* wmma: fragments in a layout of our own, the same for every operation. */
 typedef struct VgWmma {

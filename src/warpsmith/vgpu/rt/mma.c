@@ -190,6 +190,39 @@ void vg_mma(const VgMma *s, uint32_t mask, uint32_t *const *d, uint32_t *const *
   store_sums(s, mask, d, sums);
 }
 
+void vg_read_fragment(VgElement e, uint32_t registers, uint32_t *const *a, uint32_t *out, uint32_t ld) {
+  uint32_t width = 4 * (32 / vg_element_bits(e)), block[8 * 32];
+  for (uint32_t r = 0; r < registers; r++) {
+    if (vg_is_integer(e)) vg_unpack_integers(e, a[r], 32, (int32_t *)block);
+    else vg_unpack_floats(e, a[r], 32, (float *)block);
+    for (uint32_t g = 0; g < 8; g++)
+      memcpy(out + (g + 8 * (r & 1)) * ld + r / 2 * width, block + g * width, width * 4);
+  }
+}
+
+void vg_mma_sparse(const VgMma *s, uint32_t mask, uint32_t *const *d, uint32_t *const *a,
+                   uint32_t *const *b, uint32_t *const *c, const uint32_t *meta, uint32_t selector) {
+  enum { DEPTH = 128 };
+  uint32_t packed[16 * DEPTH / 2], left[16 * DEPTH], right[DEPTH * 8], columns[8 * 32], sums[16 * 8];
+  uint32_t bits = vg_element_bits(s->a), width = 4 * (32 / bits);
+  vg_read_fragment(s->a, s->k / 2 * bits * 16 / 1024, a, packed, DEPTH / 2);
+  vg_expand(s->a, s->k, meta, selector, packed, DEPTH / 2, left, DEPTH);
+  for (uint32_t j = 0; j * width < s->k; j++) {
+    if (vg_is_integer(s->b)) vg_unpack_integers(s->b, b[j], 32, (int32_t *)columns);
+    else vg_unpack_floats(s->b, b[j], 32, (float *)columns);
+    turn(columns, width, right + j * width * 8);
+  }
+  load_sums(s, c, sums);
+  if (vg_is_integer(s->a)) {
+    int32_t products[16 * 8] = {0};
+    vg_product_integers(16, s->k, (int32_t *)left, DEPTH, (int32_t *)right, 8, products, 8);
+    add_sums(s, (int32_t *)sums, products);
+  } else {
+    vg_product_floats(16, s->k, (float *)left, DEPTH, (float *)right, 8, (float *)sums, 8);
+  }
+  store_sums(s, mask, d, sums);
+}
+
 void vg_mma_f64(const VgMma *s, uint32_t mask, uint64_t *const *d, uint64_t *const *a,
                 uint64_t *const *b, uint64_t *const *c) {
   uint32_t tall = s->m / 8u;

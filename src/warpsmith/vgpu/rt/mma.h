@@ -27,5 +27,10 @@ void vg_product_floats(uint32_t rows, uint32_t k, const float *a, uint32_t lda, 
 void vg_product_integers(uint32_t rows, uint32_t k, const int32_t *a, uint32_t lda, const int32_t *b,
                          uint32_t ldb, int32_t *c, uint32_t ldc);
 int32_t vg_add_saturated(int32_t a, int32_t b);
+/* sparse.c: 16 rows of k / 2 packed elements to rows of k, with zeros between. */
+void vg_expand(VgElement e, uint32_t k, const uint32_t *meta, uint32_t selector,
+               const uint32_t *packed, uint32_t ld_packed, uint32_t *out, uint32_t ld);
+/* Four 32-bit registers of A, or two, as 16 rows of values. */
+void vg_read_fragment(VgElement e, uint32_t registers, uint32_t *const *a, uint32_t *out, uint32_t ld);
 
 #endif

@@ -5,9 +5,10 @@
  * is computed when the instruction is issued. */
 #include "check.h"
 #include "mma.h"
+#include "lane.h"
 #include "tile.h"
 
-enum { MAX_K = 32, LINE = 256 + 16 }; /* lines are not a power of two: they would share cache sets */
+enum { MAX_K = 64, LINE = 256 + 16 }; /* lines are not a power of two: they would share cache sets */
 
 static VgTile tile(uint64_t descriptor, VgElement e, uint32_t transposed) {
   static const uint8_t swizzles[4] = {0, 3, 2, 1};
@@ -42,16 +43,6 @@ static int read_tile(VgWarp *w, uint32_t site, const VgTile *t, VgElement e, uin
   return 0;
 }
 
-static void read_fragment(const VgMma *s, uint32_t *const *a, uint32_t *out) {
-  uint32_t width = 4 * (32 / vg_element_bits(s->a)), block[8 * 16];
-  for (uint32_t r = 0; r < 4; r++) {
-    if (vg_is_integer(s->a)) vg_unpack_integers(s->a, a[r], 32, (int32_t *)block);
-    else vg_unpack_floats(s->a, a[r], 32, (float *)block);
-    for (uint32_t g = 0; g < 8; g++)
-      memcpy(out + (g + 8 * (r & 1)) * MAX_K + r / 2 * width, block + g * width, width * 4);
-  }
-}
-
 static void negate(uint32_t *values, uint32_t count) {
   for (uint32_t i = 0; i < count; i++) values[i] ^= 0x80000000u;
 }
@@ -80,28 +71,53 @@ static void store_sums(const VgMma *s, uint32_t mask, uint32_t *const *d, const 
       }
 }
 
-int vg_wgmma(VgWarp *w, uint32_t site, const VgWgmma *s, uint32_t mask, uint32_t *const *d,
-             uint32_t *const *a, const uint64_t *a_descriptor, const uint64_t *b_descriptor,
-             const uint32_t *scale_d) {
-  const VgMma *m = &s->shape;
-  uint32_t lane = (uint32_t)__builtin_ctz(mask), integer = (uint32_t)vg_is_integer(m->a);
-  static _Thread_local uint32_t left[16 * MAX_K], right[MAX_K * LINE], sums[16 * LINE];
-  if (a) {
-    read_fragment(m, a, left);
-  } else {
-    VgTile t = tile(a_descriptor[lane], m->a, s->transpose_a);
-    if (read_tile(w, site, &t, m->a, w->index % 4 * 16, 16, m->k, 0, left, MAX_K)) return 1;
+/* Bits: |a and b|, byte by byte. */
+static void count_bits(uint32_t n, const uint32_t *left, const uint32_t *right, uint32_t *sums) {
+  for (uint32_t row = 0; row < 16; row++)
+    for (uint32_t k = 0; k < 32; k++)
+      for (uint32_t i = 0; i < n; i++)
+        sums[row * LINE + i] += w_popc32(left[row * MAX_K + k] & right[k * LINE + i]);
+}
+
+static void multiply(const VgMma *m, uint32_t *left, uint32_t *right, uint32_t *sums) {
+  if (m->a == VG_E_B1) {
+    count_bits(m->n, left, right, sums);
+    return;
   }
-  VgTile t = tile(b_descriptor[lane], m->b, s->transpose_b);
-  if (read_tile(w, site, &t, m->b, 0, m->n, m->k, 1, right, LINE)) return 1;
+  for (uint32_t n = 0; n < m->n; n += 8)
+    if (vg_is_integer(m->a)) vg_product_integers(16, m->k, (int32_t *)left, MAX_K, (int32_t *)right + n, LINE,
+                                                 (int32_t *)sums + n, LINE);
+    else vg_product_floats(16, m->k, (float *)left, MAX_K, (float *)right + n, LINE, (float *)sums + n, LINE);
+}
+
+/* The warp's rows of A; bits are read as bytes, and a sparse A has half of the depth. */
+static int read_left(VgWarp *w, uint32_t site, const VgWgmma *s, VgElement e, uint32_t depth, uint32_t lane,
+                     uint32_t *const *a, const uint64_t *descriptor, uint32_t *left) {
+  if (a) {
+    vg_read_fragment(e, 4, a, left, MAX_K);
+    return 0;
+  }
+  VgTile t = tile(descriptor[lane], e, s->transpose_a);
+  return read_tile(w, site, &t, e, w->index % 4 * 16, 16, depth, 0, left, MAX_K);
+}
+
+int vg_wgmma_sparse(VgWarp *w, uint32_t site, const VgWgmma *s, uint32_t mask, uint32_t *const *d,
+                    uint32_t *const *a, const uint64_t *a_descriptor, const uint64_t *b_descriptor,
+                    const uint32_t *scale_d, const uint32_t *meta, uint32_t selector) {
+  const VgMma *m = &s->shape;
+  VgElement left_type = m->a == VG_E_B1 ? VG_E_U8 : m->a, right_type = m->b == VG_E_B1 ? VG_E_U8 : m->b;
+  uint32_t lane = (uint32_t)__builtin_ctz(mask), integer = (uint32_t)vg_is_integer(m->a);
+  uint32_t depth = m->a == VG_E_B1 ? m->k / 8u : m->k;
+  static _Thread_local uint32_t left[16 * MAX_K], packed[16 * MAX_K], right[MAX_K * LINE], sums[16 * LINE];
+  if (read_left(w, site, s, left_type, meta ? depth / 2 : depth, lane, a, a_descriptor, meta ? packed : left))
+    return 1;
+  if (meta) vg_expand(m->a, m->k, meta, selector, packed, MAX_K, left, MAX_K);
+  VgTile t = tile(b_descriptor[lane], right_type, s->transpose_b);
+  if (read_tile(w, site, &t, right_type, 0, m->n, depth, 1, right, LINE)) return 1;
   if (s->scale_a * s->scale_b < 0) negate(left, 16 * MAX_K);
   if (scale_d[lane] && !integer) load_sums(m, d, sums);
   else for (uint32_t row = 0; row < 16; row++) memset(sums + row * LINE, 0, m->n * sizeof *sums);
-  for (uint32_t n = 0; n < m->n; n += 8)
-    if (integer) vg_product_integers(16, m->k, (int32_t *)left, MAX_K, (int32_t *)right + n, LINE,
-                                     (int32_t *)sums + n, LINE);
-    else vg_product_floats(16, m->k, (float *)left, MAX_K, (float *)right + n, LINE,
-                           (float *)sums + n, LINE);
+  multiply(m, left, right, sums);
   if (scale_d[lane] && integer) {
     static _Thread_local uint32_t old[16 * LINE];
     load_sums(m, d, old);
@@ -112,4 +128,10 @@ int vg_wgmma(VgWarp *w, uint32_t site, const VgWgmma *s, uint32_t mask, uint32_t
   }
   store_sums(m, mask, d, sums);
   return 0;
+}
+
+int vg_wgmma(VgWarp *w, uint32_t site, const VgWgmma *s, uint32_t mask, uint32_t *const *d,
+             uint32_t *const *a, const uint64_t *a_descriptor, const uint64_t *b_descriptor,
+             const uint32_t *scale_d) {
+  return vg_wgmma_sparse(w, site, s, mask, d, a, a_descriptor, b_descriptor, scale_d, NULL, 0);
 }
