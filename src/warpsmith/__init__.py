@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from .emission import EmitReport, emit
     from .errors import WarpsmithError
     from .loop import Budget, Watcher
+    from .profiling import KernelProfile, Profile, profile
     from .runtime import Kernel, cuda, load, save, triton
     from .spec import (
         Candidate,
@@ -47,6 +48,7 @@ _HOMES = {
     "emission": ("EmitReport", "emit"),
     "errors": ("WarpsmithError",),
     "loop": ("Budget", "Watcher"),
+    "profiling": ("KernelProfile", "Profile", "profile"),
     "runtime": ("Kernel", "cuda", "load", "save", "triton"),
     "spec": (
         "Candidate",
@@ -73,7 +75,9 @@ __all__ = [
     "EmitReport",
     "Journal",
     "Kernel",
+    "KernelProfile",
     "Outcome",
+    "Profile",
     "Range",
     "Record",
     "Result",
@@ -91,6 +95,7 @@ __all__ = [
     "load_task",
     "open_device",
     "optimize",
+    "profile",
     "save",
     "surface",
     "tensor_map",

@@ -34,7 +34,7 @@ FLOOR = {
         3,
     ),
     **dict.fromkeys(("loop", "propose", "runtime"), 4),
-    **dict.fromkeys(("__init__", "workshop", "emission", "learn"), 5),
+    **dict.fromkeys(("__init__", "workshop", "emission", "profiling", "learn"), 5),
     **dict.fromkeys(("cli", "mcp"), 6),
 }
 # Rooms of one floor that may know each other, each for a reason given in ARCHITECTURE.md.
@@ -43,6 +43,7 @@ BESIDE = {
     ("__init__", "workshop"),
     ("__init__", "emission"),
     ("emission", "__init__"),
+    ("__init__", "profiling"),
     *((room, "targets") for room in FLOOR if FLOOR[room] == 3),
 }
 # Downward arrows between verbs: these and no others.

@@ -16,6 +16,7 @@ from warpsmith.vgpu.classify import KINDS, access, operand_bytes, reductions, wo
 from warpsmith.vgpu.counters import Counters
 from warpsmith.vgpu.metrics import FAMILIES, METRICS, metric_of, section_of
 from warpsmith.vgpu.ptx.ir import Register, Vector
+from warpsmith.vgpu.ptx.parse import parse
 
 pytestmark = pytest.mark.virtual
 
@@ -228,3 +229,33 @@ def test_the_table_knows_every_name_once():
         assert metric_of(key) is not None
     assert metric_of("nothing") is None
     assert section_of("nothing") == ""
+
+
+CHAIN = """.version 8.0
+.target sm_80
+.address_size 64
+.visible .entry k() {
+  .reg .b32 %r<3>;
+  .loc 1 15 0 // kernel.py:15:0
+  mov.u32 %r1, %tid.x;
+  .loc 2 170 27 // standard.py:170:27 @[ standard.py:191:40 @[ kernel.py:19:45 ] ]
+  add.s32 %r2, %r1, 1;
+  .loc 2 12 3 // standard.py:12:3 @[ other.py:4:45 ]
+  add.s32 %r2, %r1, 1;
+  .loc 1 20 4 // kernel.py:20:4
+  ret;
+}
+.file 1 "/somewhere/kernel.py"
+.file 2 "/elsewhere/standard.py"
+"""
+
+
+def test_a_chain_in_a_comment_leads_to_the_kernels_own_line():
+    """LLVM, so Triton, names the callers of an inlined line in a comment only."""
+    body = parse(CHAIN).functions["k"].body
+    assert [str(x.source) for x in body] == [
+        "/somewhere/kernel.py:15",
+        "/somewhere/kernel.py:19",
+        "/elsewhere/standard.py:12",
+        "/somewhere/kernel.py:20",
+    ]

@@ -19,6 +19,7 @@ COMMANDS = {
     "optimize": "optimize",
     "check": "check",
     "run": "run",
+    "profile": "profile",
     "show": "show",
     "emit": "emit",
     "doctor": "doctor",

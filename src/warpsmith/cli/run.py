@@ -38,6 +38,42 @@ class Ran:
     device: Device
 
 
+_KERNEL = (
+    click.argument("kernel", type=click.Path(path_type=Path)),
+    click.option(
+        "--grid", metavar="X[,Y[,Z]]", help="Launch the bare __global__ function with this grid."
+    ),
+    click.option("--block", metavar="X[,Y[,Z]]", help="Threads of a block, with --grid."),
+    click.option(
+        "--shared",
+        type=click.IntRange(0),
+        default=0,
+        metavar="BYTES",
+        help="Dynamic shared memory, with --grid.",
+    ),
+    click.option(
+        "--name", metavar="NAME", help="Which __global__ function, where the file has several."
+    ),
+    click.option(
+        "--arg",
+        "arguments",
+        multiple=True,
+        metavar="[NAME=]SPEC",
+        help="An argument, in the order of the parameters; repeat for each.",
+    ),
+    click.option(
+        "--seed", type=int, default=0, show_default=True, help="Seed of random arguments."
+    ),
+)
+
+
+def on_kernel(function: Any) -> Any:
+    """KERNEL and what it is launched with: --grid, --block, --shared, --name, --arg, --seed."""
+    for option in reversed(_KERNEL):
+        function = option(function)
+    return function
+
+
 @click.command(
     "run",
     short_help="Run a kernel once: outputs, faults, counters, time.",
@@ -51,29 +87,7 @@ class Ran:
         f"Kinds: {', '.join(argspec.KINDS)}. Types: {', '.join(argspec.DTYPES)}",
     ),
 )
-@click.argument("kernel", type=click.Path(path_type=Path))
-@click.option(
-    "--grid", metavar="X[,Y[,Z]]", help="Launch the bare __global__ function with this grid."
-)
-@click.option("--block", metavar="X[,Y[,Z]]", help="Threads of a block, with --grid.")
-@click.option(
-    "--shared",
-    type=click.IntRange(0),
-    default=0,
-    metavar="BYTES",
-    help="Dynamic shared memory, with --grid.",
-)
-@click.option(
-    "--name", metavar="NAME", help="Which __global__ function, where the file has several."
-)
-@click.option(
-    "--arg",
-    "arguments",
-    multiple=True,
-    metavar="[NAME=]SPEC",
-    help="An argument, in the order of the parameters; repeat for each.",
-)
-@click.option("--seed", type=int, default=0, show_default=True, help="Seed of random arguments.")
+@on_kernel
 @on_device
 @common
 def command(
@@ -87,17 +101,24 @@ def command(
     example() returns. Exits with 1 if the kernel faults or does not compile.
     """
     with clean_stdout(as_json):
-        given = [argspec.named(text) for text in arguments]
-        inputs = [argspec.parse(spec, seed + i) for i, (_, spec) in enumerate(given)]
-        if grid or block:
-            candidate, names = _bare(
-                kernel, name, _dims(grid, "--grid"), _dims(block, "--block"), shared, given, inputs
-            )
-        else:
-            candidate, inputs, names = _whole(kernel, inputs)
+        candidate, inputs, names = prepared(kernel, grid, block, shared, name, arguments, seed)
         ran = _run(candidate, inputs, names, device, target)
     emit(_plain(ran)) if as_json else _print(ran)
     return FINE if ran.run.outcome.right else NOT_RIGHT
+
+
+def prepared(
+    kernel: Path, grid: str | None, block: str | None, shared: int, name: str | None,
+    arguments: Sequence[str], seed: int,
+) -> tuple[Candidate, list[Any], list[str]]:  # fmt: skip
+    """The candidate that the options of `on_kernel` describe, its inputs, and names of outputs."""
+    given = [argspec.named(text) for text in arguments]
+    inputs = [argspec.parse(spec, seed + i) for i, (_, spec) in enumerate(given)]
+    if not (grid or block):
+        return _whole(kernel, inputs)
+    sizes = _dims(grid, "--grid"), _dims(block, "--block")
+    candidate, names = _bare(kernel, name, *sizes, shared, given, inputs)
+    return candidate, inputs, names
 
 
 def _dims(text: str | None, option: str) -> tuple[int, ...]:

@@ -28,6 +28,7 @@ class Session:
     max_instructions: int | None = None
     max_seconds: float | None = None
     synchronous: bool = False
+    caches: bool = False  # also estimate what the caches do
     options: Mapping[str, Any] = field(default_factory=dict)  # schedule, seed, workers, checks
     launches: list[Launch] = field(default_factory=list)
     kernels: list[Mapping[str, Any]] = field(default_factory=list)
@@ -37,6 +38,7 @@ class Session:
     tensors: list[Mapping[str, tuple[int, int]]] = field(default_factory=list)
     findings: list[Any] = field(default_factory=list)  # vgpu.Fault of every launch, warnings too
     written: set[int] = field(default_factory=set)  # addresses that launches were free to write
+    sources: dict[str, str] = field(default_factory=dict)  # file name -> text, of what was launched
     seconds: float = 0.0  # spent in the virtual GPU
     _known: set[str] = field(default_factory=set)
 
@@ -66,6 +68,8 @@ class Session:
         if artifact.id in self._known:
             return
         self._known.add(artifact.id)
+        if artifact.source_name and artifact.source:
+            self.sources[artifact.source_name] = artifact.source
         self.kernels.append({"name": name} | build_facts(artifact))
 
     def note(self, text: str) -> None:
@@ -101,6 +105,7 @@ def observe(
     max_instructions: int | None = None,
     max_seconds: float | None = None,
     synchronous: bool = False,
+    caches: bool = False,
     **options: Any,
 ) -> Iterator[Session]:
     """Collect the launches made inside the block.
@@ -108,6 +113,7 @@ def observe(
     target: what the virtual GPU imitates; a CUDA device is its own target. count: exact counters,
     on the virtual GPU. max_instructions: for each launch. max_seconds: for all launches together.
     synchronous: wait for each CUDA launch, so that a fault names the kernel that made it.
+    caches: on the virtual GPU, also estimate hit rates and DRAM bytes.
     Other options go to the virtual GPU: schedule, seed, workers, and checks (a vgpu.Checks: run under
     the sanitizer, and collect what it finds in `findings`), and fresh: names of arguments whose memory
     is as torch.empty leaves it, so that with checks reading it before the first launch that may write
@@ -125,9 +131,10 @@ def observe(
     if unknown:
         raise UsageError(
             f"observe has no option {', '.join(sorted(unknown))}: expected target, count, "
-            "max_instructions, max_seconds, synchronous, schedule, seed, workers, checks or fresh"
+            "max_instructions, max_seconds, synchronous, caches, schedule, seed, workers, checks or "
+            "fresh"
         )
-    session = Session(target, count, max_instructions, max_seconds, synchronous, options)
+    session = Session(target, count, max_instructions, max_seconds, synchronous, caches, options)
     token = _session.set(session)
     open_sessions.append(session)
     try:

@@ -10,12 +10,15 @@ from typing import Any
 
 from ..errors import KernelFault
 from ..spec import Artifact, Target
+from ..targets.carveout import l1_bytes
+from ..targets.occupancy import occupancy
 from . import arguments, limits
 from .arguments import Buffer, Mapped
 from .launch import Request
 from .observe import Session
 
 ALIGNMENT_BYTES = 256  # of every allocation on a GPU; less would change sectors, or trap
+USUAL_REGISTERS = 32  # where no assembler was at hand
 _MODULES_KEPT = 256
 
 _modules: OrderedDict[str, Any] = OrderedDict()
@@ -54,6 +57,7 @@ class VirtualGpu:
             cooperative=request.cooperative,
             memory=tensors.memory(session),
             count=session.count if session else False,
+            **self._caches(request, tensors, session),
             **_budgets(session),
         )
         tensors.give_back()
@@ -61,6 +65,30 @@ class VirtualGpu:
             _record(session, request, tensors, result)
         if result.fault is not None:
             raise _raised(result.fault, request.name)
+
+    def _caches(
+        self, request: Request, tensors: _Tensors, session: Session | None
+    ) -> dict[str, Any]:
+        """The cache model of this launch on this target, where the session wants it."""
+        if session is None or not (session.caches and session.count):
+            return {}
+        from ..vgpu.cache import CacheModel
+
+        target, needs = self.target, request.artifact.resources
+        shared = request.shared_bytes + needs.static_shared_bytes
+        threads = request.block[0] * request.block[1] * request.block[2]
+        registers = needs.registers or USUAL_REGISTERS
+        fit = occupancy(target, threads, registers, shared, min(needs.barriers, 16))
+        blocks = max(fit.blocks_per_sm, 1)
+        reserved = target.shared_reserved_bytes if shared else 0
+        l1 = l1_bytes(target, blocks * (shared + reserved))
+        lines = sum(storage.nbytes for storage in tensors.storages) // 128
+        return {"cache": CacheModel(target.sms, blocks, l1, target.l2_bytes, sample=_sample(lines))}
+
+
+def _sample(lines: int) -> int:
+    """Follow about 4096 lines of the tensors, and never less than one in 16."""
+    return int(min(max(1 << (max(lines // 4096, 1).bit_length() - 1), 1), 16))
 
 
 def module(artifact: Artifact) -> Any:

@@ -193,7 +193,7 @@ def roofline(run: dict[str, Any], width: int) -> str:
         return ""
     best = run["best"]["number"] if run["best"] else 0
     roofs = {(r["roofline"]["peak_gflops"], r["roofline"]["peak_gbps"]) for r in rows}
-    places = [(row, *_place(row["roofline"])) for row in rows]
+    places = [(row, *place_of(row["roofline"])) for row in rows]
     ridges = [gflops / gbps for gflops, gbps in roofs]
     intensities = [p[1] for p in places]
     x = _horizontal(width, min(*intensities, *ridges) / 4, max(*intensities, *ridges) * 4, log=True)
@@ -210,7 +210,7 @@ def roofline(run: dict[str, Any], width: int) -> str:
     )
 
 
-def _place(roof: dict[str, float]) -> tuple[float, float]:
+def place_of(roof: dict[str, float]) -> tuple[float, float]:
     """Intensity in FLOP/byte and achieved GFLOP/s."""
     return roof["flops"] / roof["bytes"], roof["flops"] / roof["time_us"] / 1e3
 
@@ -219,7 +219,7 @@ def roof_share(roof: dict[str, float]) -> float | None:
     """Achieved share of the ceiling at this intensity, 0 … 1; None where the numbers are missing."""
     if not all(float(roof.get(key) or 0) > 0 for key in ROOF_KEYS):
         return None
-    intensity, achieved = _place(roof)
+    intensity, achieved = place_of(roof)
     return achieved / min(roof["peak_gflops"], roof["peak_gbps"] * intensity)
 
 

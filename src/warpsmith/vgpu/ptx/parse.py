@@ -17,6 +17,7 @@ _LINKAGE = {".visible", ".extern", ".weak", ".common"}
 _OPAQUE = {"texref", "surfref", "samplerref"}
 _FILE = re.compile(r'^\s*\.file\s+(\d+)\s+"([^"]*)"', re.MULTILINE)
 _NUMBERED = re.compile(r"(.*?)(\d+)$")
+_INLINED_AT = re.compile(r"@\[ ([^\n@]+?):(\d+):(\d+)")
 
 
 def parse(text: str) -> ir.Module:
@@ -398,6 +399,8 @@ class _Parser:
                 self.tokens.next()
                 self._offset()
         number, line, column = self._own(place)
+        if number != self.main_file:
+            number, line, column = self._commented((number, line, column))
         file = self.result.files.get(number, "")
         self.source = ir.Source(file, line, column, self._chain(place)) if line else None
 
@@ -424,6 +427,17 @@ class _Parser:
             if at[0] == self.main_file:
                 return at
             at = self.callers.get(at)
+        return place
+
+    def _commented(self, place: tuple[int, int, int]) -> tuple[int, int, int]:
+        """LLVM writes the inlining chain of a `.loc` as a comment only: its innermost place in the
+        kernel's own file, or `place`."""
+        text, start = self.tokens.source, self.tokens.places[self.tokens.at - 1]
+        end = text.find("\n", start)
+        own = PurePath(self.result.files.get(self.main_file, "")).name
+        for file, line, column in _INLINED_AT.findall(text, start, end if end > 0 else len(text)):
+            if own and PurePath(file).name == own:
+                return self.main_file, int(line), int(column)
         return place
 
     def _registers(self) -> None:
