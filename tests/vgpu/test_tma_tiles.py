@@ -144,7 +144,11 @@ def test_im2col(rank, step):
 def test_gather4_reads_four_rows():
     array = values((30, 64), "float32")
     tensor_map = map_of(array, "float32", (1, 16))
-    ptx = oracle.load_kernel(5, "tile::gather4").replace(".tensor.5d", ".tensor.2d")
+    ptx = (
+        oracle.load_kernel(5, "tile::gather4")
+        .replace(".tensor.5d", ".tensor.2d")
+        .replace("sm_90a", "sm_100a")
+    )
     device, out = copy_of(array), copy_of(np.zeros(256, np.uint8))
     memory = vgpu.Memory()
     memory.register(device.ctypes.data, device.nbytes, "tensor")

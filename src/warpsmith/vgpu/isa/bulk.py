@@ -39,6 +39,12 @@ _REDUCTIONS = {
     "and": ("b32", "b64"), "or": ("b32", "b64"), "xor": ("b32", "b64"),
 }  # fmt: skip
 
+_SHARED_REDUCTIONS = {
+    "add": ("u32", "s32", "u64"), "min": ("u32", "s32"), "max": ("u32", "s32"), "inc": ("u32",),
+    "dec": ("u32",), "and": ("b32",), "or": ("b32",), "xor": ("b32",),
+}  # fmt: skip
+"""Those of shared memory: red.async, and bulk reductions to shared::cluster."""
+
 
 def _address(e: Emitter, ins: ir.Instruction, item: ir.Operand, shared: bool) -> Slot:
     lanes, flags, offset = e.address(ins, item)
@@ -197,7 +203,8 @@ def _reduction(form: _Form) -> None:
     if ins.has("tensor"):  # the type is the map's
         return
     name = next((m for m in ins.modifiers if m in TYPES or m in _PLAIN), "")
-    if name not in _REDUCTIONS[operation]:
+    table = _SHARED_REDUCTIONS if form.to_shared else _REDUCTIONS
+    if name not in table[operation]:
         raise unsupported(ins, f"no bulk reduction '.{operation}' of '.{name}'")
     form.type = TYPES.index(_PLAIN.get(name, name))
 
@@ -212,7 +219,7 @@ def remote(e: Emitter, ins: ir.Instruction) -> None:
     items, name = items_of(value), ins.types[-1]
     if ins.opcode == "red":
         operation = _operation(ins)
-        if name not in _REDUCTIONS[operation] or len(items) != 1 or name[0] == "f":
+        if name not in _SHARED_REDUCTIONS[operation] or len(items) != 1:
             raise unsupported(ins, f"no red.async '.{operation}' of '.{name}'")
         form.atomic, form.type = ATOMICS.index(operation), TYPES.index(_PLAIN.get(name, name))
     width = ir.TYPE_BITS[name]
