@@ -209,3 +209,25 @@ def descriptor_attention(device):
 @entry(100, archs=(100,), why="Triton's automatic warp specialisation is sm_100's")
 def descriptor_attention_specialized(device):
     attention_case(device, True)
+
+
+@triton.jit
+def host_kernel(left, right, out, K, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):
+    m, n = tl.program_id(0) * BM, tl.program_id(1) * BN
+    sums = tl.zeros((BM, BN), tl.float32)
+    for step in range(tl.cdiv(K, BK)):
+        sums = tl.dot(left.load([m, step * BK]), right.load([n, step * BK]).T, sums)
+    out.store([m, n], sums.to(tl.float16))
+
+
+@entry()
+def descriptors_made_on_the_host(device):
+    from triton.tools.tensor_descriptor import TensorDescriptor
+
+    a, b = (normal(100, 160, seed=s, dtype=torch.float16, device=device) for s in (0, 1))
+    c = torch.zeros(100, 104, dtype=torch.float16, device=device)
+    blocks = ((a, [64, 32]), (b, [64, 32]), (c, [64, 64]))
+    made = [TensorDescriptor.from_tensor(t, block) for t, block in blocks]
+    launch(host_kernel, (2, 2), *made, 160, BM=64, BN=64, BK=32)
+    close(c[:, :100], a.double().cpu() @ b.double().cpu().T, 2e-3, 3e-2)
+    assert not c[:, 100:].any()

@@ -54,3 +54,17 @@ def test_a_wrong_result_is_seen():
             corpus.run_virtually(corpus.ENTRIES["vector_add"], 80)
     finally:
         elementwise.add_kernel = kernel
+
+
+IN_ORDER = ("scan_across_blocks",)
+"""Programs that wait for blocks of lower numbers, which only start first in the default schedule."""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("schedule", ["reverse", "random"])
+@pytest.mark.parametrize("arch", [90, 100])
+@pytest.mark.parametrize("theme", corpus.THEMES)
+def test_right_in_other_schedules(theme, arch, schedule):
+    for name, entry in corpus.load().items():
+        if entry.theme == theme and arch in entry.archs and name not in IN_ORDER:
+            corpus.run_virtually(entry, arch, max_seconds=60, schedule=schedule, seed=5)

@@ -451,9 +451,9 @@ UNAWAITED = {
     "load without wait": f"{MULTIPLY}\n{COMMIT}\n  bar.sync 0;\n  tcgen05.ld.sync.aligned.32x32b.x1.b32 {{%r13}}, [%r9];",
     "multiplied after the commit": f"{MULTIPLY}\n{COMMIT}\n{MULTIPLY}\n{AWAIT}\n  tcgen05.ld.sync.aligned.32x32b.x1.b32 {{%r13}}, [%r9];",
     "store to D": f"{MULTIPLY}\n  bar.sync 0;\n  tcgen05.st.sync.aligned.32x32b.x1.b32 [%r9+15], {{%r13}};",
-    "store to A": f"""  mov.u64 %rd7, 0x4000404000010040; mov.u32 %r12, 0x8040010; setp.ne.u32 %p7, 0, 0;
+    "store to A": """  mov.u64 %rd7, 0x4000404000010040; mov.u32 %r12, 0x8040010; setp.ne.u32 %p7, 0, 0;
   add.u32 %r14, %r8, 20; @%p2 tcgen05.mma.cta_group::1.kind::f16 [%r8], [%r14], %rd7, %r12, %p7;
-  bar.sync 0;\n  tcgen05.st.sync.aligned.32x32b.x1.b32 [%r9+27], {{%r13}};""",
+  bar.sync 0;\n  tcgen05.st.sync.aligned.32x32b.x1.b32 [%r9+27], {%r13};""",
 }  # fmt: skip
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import contextlib
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from .. import targets
@@ -102,7 +102,7 @@ class TritonLauncher:
 
     def __call__(self, *args: Any, **kwargs: Any) -> None:
         """Launch. Raises CompileError, LaunchError, DtypeError or KernelFault."""
-        everything = [*args, *kwargs.values()]
+        everything = [_base(value) for value in (*args, *kwargs.values())]
         index = arguments.cuda_index(everything)
         if index is not None:
             if not arguments.all_on(index, everything):
@@ -120,14 +120,59 @@ def _launch_virtually(
     artifact = call.program.artifact
     shape = limits.triple(kernel.name, "grid", grid(call.named) if callable(grid) else grid)
     shape = (shape[0] * artifact.cluster[0], shape[1], shape[2])
+    values = list(_expanded(kernel.name, call))
     launch(
         artifact,
         shape,
         artifact.threads,
         artifact.shared_bytes,
-        [*call.values, *_scratch(call.program, shape, len(call.values))],
+        [*values, *_scratch(call.program, shape, len(values))],
         cooperative=call.program.cooperative,
         target=target,
+    )
+
+
+def _is_descriptor(value: Any) -> bool:
+    return hasattr(value, "block_shape") and hasattr(value, "base")
+
+
+def _base(value: Any) -> Any:
+    """The tensor of a host-side descriptor, or the value."""
+    return value.base if _is_descriptor(value) else value
+
+
+def _expanded(name: str, call: Any) -> Iterator[Any]:
+    """The values of a call, with each host-side descriptor as what the kernel takes for it."""
+    how = iter(call.program.descriptors)
+    for value in call.values:
+        if not _is_descriptor(value):
+            yield value
+            continue
+        found, sizes = next(how), [*value.shape, *value.strides]
+        if found is not None:
+            yield _tensor_map(name, value, found)
+        else:
+            extra = [value.padding == "nan", getattr(value, "round_f32_to_tf32", None)]
+            yield from (value.base, *sizes, *(bool(e) for e in extra if e is not None))
+        yield from sizes
+
+
+def _tensor_map(name: str, value: Any, how: Mapping[str, Any]) -> Any:
+    """A tensor map for the virtual GPU, as Triton asks the driver for one."""
+    from ..devices import tensor_map
+
+    if how["fp4_padded"]:
+        raise UsageError(
+            f"{name}: a descriptor of 4-bit elements in padded rows is not there on the virtual "
+            "GPU. Make the descriptor in the kernel, or load by pointers"
+        )
+    tensor = value.base.as_strided(tuple(value.shape), tuple(value.strides))
+    return tensor_map(
+        tensor,
+        how["block_size"],
+        swizzle=(0, 32, 64, 128)[how["swizzle"]],
+        fill="nan" if value.padding == "nan" else "zero",
+        dtype="tfloat32" if getattr(value, "round_f32_to_tf32", False) else "",
     )
 
 

@@ -38,12 +38,15 @@ class Program:
     """A compiled Triton kernel and what its launch must add to the artifact.
 
     scratch_bytes: of global memory that every program of the grid needs, at this alignment.
+    descriptors: of each host-side tensor descriptor, in order, how TMA is to see its tensor, or None
+    where the kernel reads it by pointers.
     """
 
     artifact: Artifact
     scratch_bytes: int = 0
     scratch_alignment: int = 1
     cooperative: bool = False
+    descriptors: tuple[Mapping[str, Any] | None, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -294,7 +297,8 @@ def _program(jit: Any, target: Target, done: Any, types: Mapping[str, Any]) -> P
     meta = done.metadata
     ptx = portable(done.asm["ptx"], _place(jit)[0])
     entry = signature.entries(ptx)[meta.name]
-    declared = list(_parameters(types))
+    descriptors = _descriptors(types, meta)
+    declared = list(_parameters(types, iter(descriptors)))
     hidden = [Parameter("pointer", name, "void") for name in SCRATCH]
     hidden = hidden[: max(len(entry.sizes) - len(declared), 0)]
     if len(declared) + len(hidden) != len(entry.sizes):
@@ -322,22 +326,41 @@ def _program(jit: Any, target: Target, done: Any, types: Mapping[str, Any]) -> P
         getattr(meta, "global_scratch_size", 0) or 0,
         getattr(meta, "global_scratch_align", 1) or 1,
         bool(getattr(meta, "launch_cooperative_grid", False)),
+        descriptors,
     )
 
 
-def _parameters(types: Mapping[str, Any]) -> Iterator[Parameter]:
+def _descriptors(types: Mapping[str, Any], meta: Any) -> tuple[Mapping[str, Any] | None, ...]:
+    count = sum(isinstance(k, str) and k.startswith("tensordesc") for k in types.values())
+    return tuple(getattr(meta, "tensordesc_meta", None) or (None,) * count)
+
+
+def _parameters(
+    types: Mapping[str, Any], descriptors: Iterator[Mapping[str, Any] | None]
+) -> Iterator[Parameter]:
     for name, kind in types.items():
         for suffix, leaf in _leaves(kind):
-            if leaf != "constexpr":
+            if leaf.startswith("tensordesc"):
+                yield from _descriptor_parameters(name + suffix, leaf, next(descriptors))
+            elif leaf != "constexpr":
                 yield _parameter(name + suffix, leaf)
 
 
+def _descriptor_parameters(
+    name: str, kind: str, how: Mapping[str, Any] | None
+) -> Iterator[Parameter]:
+    """What Triton makes of a host-side descriptor: a tensor map, or a pointer, sizes and strides;
+    then sizes and strides once more."""
+    from triton.backends.nvidia.driver import expand_signature
+
+    for i, leaf in enumerate(expand_signature([kind], [how] if how else None)):
+        if leaf == "nvTmaDesc":
+            yield Parameter("struct", name, "CUtensorMap", 128)
+        else:
+            yield _parameter(f"{name}.{i}" if i else name, leaf)
+
+
 def _parameter(name: str, kind: str) -> Parameter:
-    if kind.startswith("tensordesc"):
-        raise UsageError(
-            f"{name!r} is a host-side tensor descriptor, which only a CUDA device takes. Make the "
-            "descriptor in the kernel with tl.make_tensor_descriptor, or pass the tensor"
-        )
     if kind.startswith("*"):
         element = kind[1:].removeprefix("k")
         return Parameter("pointer", name, _CTYPES.get(element, "void"), 8, kind[1:2] == "k")
