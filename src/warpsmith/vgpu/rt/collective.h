@@ -161,6 +161,6 @@ int vg_try_cancel(VgWarp *w, uint32_t site, uint32_t lane, uint64_t at, uint64_t
 /* Swizzle bits of a matrix descriptor; 16 bytes of a block's shared memory. */
 int vg_tmem_swizzle(VgWarp *w, uint32_t site, uint32_t lane, uint64_t descriptor, uint32_t *bits);
 int vg_tmem_shared(VgWarp *w, uint32_t site, uint32_t lane, const VgBlock *b, uint64_t offset,
-                     void *out);
+                   uint32_t used, void *out);
 
 #endif

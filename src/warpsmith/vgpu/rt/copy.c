@@ -130,7 +130,7 @@ int vg_shared_rows(VgWarp *w, uint32_t site, uint32_t lanes, const uint64_t *off
   VgAccess a = {.site = site, .space = VG_SHARED};
   VgReach r = {.mask = lanes, .width = bytes, .space = VG_SHARED, .is_store = (uint8_t)is_store};
   if (vg_admit(w, &a, offset, &r)) return 1;
-  if (vg_checking(w)) vg_check_access(w, site, &r, is_store ? VG_DID_WRITE : VG_DID_READ, 0, NULL, NULL);
+  if (vg_checking(w) && !is_store) vg_check_access(w, site, &r, VG_DID_READ, 0, NULL, NULL);
   if (!w->worker->launch->counting) return 0;
   VgSite *row = &w->worker->sites[site];
   row->requests++, row->bytes += (uint64_t)__builtin_popcount(lanes) * bytes;

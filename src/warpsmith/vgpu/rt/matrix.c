@@ -3,6 +3,7 @@
  *
  * In a fragment lane l holds elements (l / 4, 2 (l % 4)) and the next one of the row, so that the
  * 32 lanes of a register are the matrix in row-major order. */
+#include "check.h"
 #include "collective.h"
 
 #define LANES for (uint32_t l = 0; l < VG_LANES; l++)
@@ -47,18 +48,30 @@ int vg_ldmatrix(VgWarp *w, uint32_t site, uint32_t mask, uint32_t count, int tra
   return 0;
 }
 
+/* Row l of the matrices is what the lane stores whose address it has. */
+static void check_rows(VgWarp *w, uint32_t site, uint32_t count, const uint64_t *offset, const Matrix *m) {
+  VgAccess a = {.site = site, .space = VG_SHARED, .bytes = 16, .count = 1, .reg_bytes = 16};
+  VgReach r = {.mask = count == 4 ? VG_FULL : (1u << count * 8) - 1, .width = 16, .space = VG_SHARED,
+               .is_store = 1};
+  const void *source = m;
+  LANES r.at[l] = (uint64_t)(uintptr_t)w->block->shared + offset[l];
+  vg_check_access(w, site, &r, VG_DID_WRITE, 0, &a, &source);
+}
+
 int vg_stmatrix(VgWarp *w, uint32_t site, uint32_t mask, uint32_t count, int transposed, int generic,
                 uint32_t *const *a, const uint64_t *address) {
   uint64_t offset[VG_LANES];
+  Matrix m[4];
   (void)mask;
   if (rows(w, site, count, generic, 1, address, offset)) return 1;
   for (uint32_t i = 0; i < count; i++) {
-    Matrix m;
-    memcpy(m.lanes, a[i], sizeof m.lanes);
-    if (transposed) transpose(&m);
-    for (uint32_t r = 0; r < 8; r++) memcpy(w->block->shared + offset[8 * i + r], m.at[r], 16);
+    memcpy(m[i].lanes, a[i], sizeof m[i].lanes);
+    if (transposed) transpose(&m[i]);
   }
-  return 0;
+  if (vg_checking(w)) check_rows(w, site, count, offset, m);
+  for (uint32_t i = 0; i < count; i++)
+    for (uint32_t r = 0; r < 8; r++) memcpy(w->block->shared + offset[8 * i + r], m[i].at[r], 16);
+  return w->worker->stop;
 }
 
 void vg_movmatrix(uint32_t mask, uint32_t *d, const uint32_t *a) {

@@ -433,7 +433,7 @@ static void look_at(VgBlock *b, uint32_t id, uint32_t expected) {
     uint32_t whole = born >= VG_LANES ? VG_FULL : (1u << born) - 1;
     if (aligned && w->live != whole)
       barrier_problem(w, first.at, VG_FAULT_BARRIER_MISMATCH, VG_WARNING, EXITED, lanes, NULL);
-    if (!expected && before.at && before.at != first.at && !other.at)
+    if (!id && !expected && aligned && before.at && before.at != first.at && !other.at)
       barrier_problem(w, first.at, VG_FAULT_BARRIER_MISMATCH, VG_WARNING, OTHER_PLACE, lanes, &before);
     if (!before.at) before = first;
   }

@@ -255,7 +255,7 @@ int vg_tmem_copy(VgWarp *w, uint32_t site, const VgTensorCopy *s, uint32_t lane,
     for (uint32_t row = 0; row < s->rows; row++)
       for (uint32_t c = 0; c < s->chunks; c++) {
         uint8_t chunk[17] = {0};
-        if (vg_tmem_shared(w, site, lane, blocks[i], vg_chunk(&tile, row, 16 * c), chunk)) return 1;
+        if (vg_tmem_shared(w, site, lane, blocks[i], vg_chunk(&tile, row, 16 * c), 16, chunk)) return 1;
         if (s->bits) widen(s->bits, chunk);
         put_chunk(s, t, row, column + 4 * c, chunk);
       }
@@ -272,9 +272,10 @@ int vg_tmem_swizzle(VgWarp *w, uint32_t site, uint32_t lane, uint64_t descriptor
                          (unsigned long long)descriptor, (uint32_t)(descriptor >> 61));
 }
 
-int vg_tmem_shared(VgWarp *w, uint32_t site, uint32_t lane, const VgBlock *b, uint64_t offset, void *out) {
+int vg_tmem_shared(VgWarp *w, uint32_t site, uint32_t lane, const VgBlock *b, uint64_t offset, uint32_t used,
+                   void *out) {
   if (offset + 16 <= b->shared_bytes) {
-    if (vg_checking(w)) vg_check_operand(w, site, lane, (uint64_t)(uintptr_t)b->shared + offset, 16);
+    if (vg_checking(w)) vg_check_operand(w, site, lane, (uint64_t)(uintptr_t)b->shared + offset, used);
     return memcpy(out, b->shared + offset, 16), 0;
   }
   if (vg_fault(w, VG_FAULT_OUT_OF_BOUNDS, site, 1u << lane)) {

@@ -91,7 +91,8 @@ static int read_shared(VgWarp *w, uint32_t site, uint32_t lane, const Product *p
   for (uint32_t r = 0; r < rows; r += down)
     for (uint32_t k = 0; k < depths; k += across) {
       uint32_t words[4];
-      if (vg_tmem_shared(w, site, lane, b, vg_chunk(&t, r, k), words)) return 1;
+      uint32_t used = packed || bits >= 8 ? 16 : 2 * bits;   /* the rest is padding */
+      if (vg_tmem_shared(w, site, lane, b, vg_chunk(&t, r, k), used, words)) return 1;
       uint32_t count = unpack(e, (int)packed, 0, words, values), k0 = packed ? 2 * k : k;
       for (uint32_t i = 0; i < count; i++) {
         uint32_t y = r + (transposed ? i : 0), x = k0 + (transposed ? 0 : i);
