@@ -43,6 +43,8 @@ def _register_names(operands: Iterable[ir.Operand]) -> Iterator[str]:
             yield item.name
         elif isinstance(item, ir.Vector | ir.Tuple):
             yield from _register_names(item.items)
+        elif isinstance(item, ir.Part):
+            yield item.register.name
         elif isinstance(item, ir.Pair):
             yield from _register_names((item.first, item.second))
 

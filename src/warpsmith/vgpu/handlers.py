@@ -67,6 +67,8 @@ def emit_alu(e: Emitter, ins: ir.Instruction, rule: registry.AluRule) -> None:
 def _targets(target: ir.Operand) -> list[ir.Operand]:
     if isinstance(target, ir.Pair):
         return [target.first, target.second]
+    if isinstance(target, ir.Part):
+        return [target.register]
     return items_of(target)
 
 
@@ -124,6 +126,8 @@ def _argument(operands: _Operands, i: int, item: ir.Operand, literal: bool) -> s
     e, ins = operands.e, operands.ins
     if isinstance(item, ir.Negated):
         return f"(uint32_t)({_argument(operands, i, item.operand, literal)} ^ 1u)"
+    if isinstance(item, ir.Part):
+        item = item.register
     known = e.known_value(item)
     if isinstance(known, FixedLanes):
         pointer = operands.pointer(known.offset, known.bits, fixed=True)

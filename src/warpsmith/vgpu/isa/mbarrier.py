@@ -77,3 +77,14 @@ def mapa(e: Emitter, ins: ir.Instruction) -> None:
     a = [e.data(ins, target, width, kinds), e.data(ins, source, width, kinds),
          e.data(ins, rank, 32, kinds)]  # fmt: skip
     e.op(ins, "vg_op_mapa", a, kinds=bits(kinds), aux=width // 8, imm=int(_how(ins) == 2))
+
+
+@runtime("getctarank")
+def getctarank(e: Emitter, ins: ir.Instruction) -> None:
+    target, source = ins.operands
+    width = 32 if "u32" in ins.types else 64
+    if isinstance(source, ir.Symbol) and source.name in e.shared.offsets:
+        source = ir.Immediate(e.shared.offsets[source.name] + source.offset)
+    kinds: list[int] = []
+    a = [e.data(ins, target, 32, kinds), e.data(ins, source, width, kinds)]
+    e.op(ins, "vg_op_getctarank", a, kinds=bits(kinds), aux=width // 8, imm=int(_how(ins) == 2))

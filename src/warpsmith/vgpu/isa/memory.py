@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import TYPE_CHECKING
 
 from ..analysis import RESERVED, RESERVED_BYTES
@@ -181,10 +182,18 @@ def atomic(e: Emitter, ins: ir.Instruction) -> None:
 
 
 def _vector_atomic(e: Emitter, ins, result, values, access, lanes: int, flags: int) -> None:
-    if len(values) > 4:
-        raise unsupported(ins, "more than 4 elements")
-    kinds: list[int] = []
     width = access.reg_bytes * 8
+    if len(values) > 4:  # atomic by element, so that halves will do
+        olds = items_of(result) if not isinstance(result, ir.Sink) else []
+        upper = dataclasses.replace(
+            access, offset=access.offset + 4 * access.bytes, count=len(values) - 4
+        )
+        access.count = 4
+        for part, cut in ((access, slice(0, 4)), (upper, slice(4, None))):
+            _vector_atomic(e, ins, ir.Vector(tuple(olds[cut])) if olds else result, values[cut], part,
+                           lanes, flags)  # fmt: skip
+        return
+    kinds: list[int] = []
     data = [e.data(ins, item, width, kinds) for item in values]
     data += [SINK] * (4 - len(data))
     olds = [] if isinstance(result, ir.Sink) else items_of(result)
@@ -265,16 +274,22 @@ def cvta(e: Emitter, ins: ir.Instruction) -> None:
         _same_address(e, ins, target, source)
         return
     kinds: list[int] = [0]
+    further = 0
     if isinstance(source, ir.Symbol):
         lanes, fixed = e.symbol_lanes(ins, source.name)
-        if source.offset:
-            raise unsupported(ins, "a symbol with an offset")
         kinds.append(1 if fixed else 0)
+        further = source.offset
         source_bytes = 8
     else:
         lanes = e.data(ins, source, 64, kinds)
         source_bytes = source.lane_bits // 8 if isinstance(source, ir.Register) else 8
-    a = [e.frame.register(target), lanes, target.lane_bits // 8, source_bytes]
+    a = [
+        e.frame.register(target),
+        lanes,
+        target.lane_bits // 8,
+        source_bytes,
+        further & 0xFFFF_FFFF,
+    ]
     e.op(ins, "vg_op_cvta", a, kinds=bits(kinds), imm=space_of(ins), aux=int(ins.has("to")))
 
 

@@ -102,6 +102,15 @@ class Negated:
 
 
 @dataclass(frozen=True, slots=True)
+class Part:
+    """`%r1.h0` or `-%r1` of a video instruction: a byte or half of a register, or its negative."""
+
+    register: Register
+    selector: str = ""  # "b0" … "b3", "h0", "h1"
+    negative: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Sink:
     """`_`: a result nobody wants."""
 
@@ -113,7 +122,19 @@ class Tuple:
     items: tuple[Operand, ...]
 
 
-Operand = Register | Immediate | Symbol | Special | Address | Vector | Pair | Negated | Sink | Tuple
+Operand = (
+    Register
+    | Immediate
+    | Symbol
+    | Special
+    | Address
+    | Vector
+    | Pair
+    | Negated
+    | Part
+    | Sink
+    | Tuple
+)
 
 
 @dataclass(frozen=True, slots=True)

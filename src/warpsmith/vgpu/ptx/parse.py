@@ -14,6 +14,7 @@ from .lex import Tokens
 
 _SPACES = {".global", ".const", ".shared", ".local", ".param"}
 _LINKAGE = {".visible", ".extern", ".weak", ".common"}
+_PARTS = {"b0", "b1", "b2", "b3", "h0", "h1"}
 _OPAQUE = {"texref", "surfref", "samplerref"}
 _FILE = re.compile(r'^\s*\.file\s+(\d+)\s+"([^"]*)"', re.MULTILINE)
 _NUMBERED = re.compile(r"(.*?)(\d+)$")
@@ -509,9 +510,24 @@ class _Parser:
             return inner(self)
         raise tokens.error(f"expected an operand, found {word!r}", tokens.at - 1)
 
+    def _minus(self) -> ir.Operand:
+        if self.tokens.peek()[:1].isdigit():
+            return _negative(_number(self.tokens.next()))
+        item = self._simple()
+        if isinstance(item, ir.Part):
+            return ir.Part(item.register, item.selector, not item.negative)
+        if not isinstance(item, ir.Register):
+            raise self.tokens.error(
+                "only numbers and registers can be negative", self.tokens.at - 1
+            )
+        return ir.Part(item, "", True)
+
     def _name(self, word: str) -> ir.Operand:
         found = self.scope.find(word)
         if found is None:
+            base, _, selector = word.rpartition(".")
+            if selector in _PARTS and isinstance(register := self.scope.find(base), ir.Register):
+                return ir.Part(register, selector)
             if word == "WARP_SZ":
                 return ir.Immediate(32)
             if word[0] == "%":
@@ -572,7 +588,7 @@ _MODULE_LEVEL: dict[str, Callable[[_Parser], None]] = {
 
 _BRACKETED: dict[str, Callable[[_Parser], ir.Operand]] = {
     "_": lambda p: ir.Sink(),
-    "-": lambda p: _negative(_number(p.tokens.next())),
+    "-": _Parser._minus,
     "!": lambda p: ir.Negated(p._simple()),
     "{": lambda p: ir.Vector(p._list("}")),
     "(": lambda p: ir.Tuple(p._list(")")),

@@ -34,6 +34,8 @@ def operand(item: ir.Operand) -> str:
             return "(" + ", ".join(map(operand, items)) + ")"
         case ir.Pair(first=first, second=second):
             return f"{operand(first)}|{operand(second)}"
+        case ir.Part(register=register, selector=selector, negative=negative):
+            return "-" * negative + register.name + (f".{selector}" if selector else "")
         case ir.Negated(operand=inner):
             return "!" + operand(inner)
         case _:

@@ -164,7 +164,8 @@ const VgOp *vg_op_address(const VgOp *o, VgWarp *w) {
   return o + 1;
 }
 
-/* cvta: a[0] destination, a[1] source, a[2] bytes of a lane, aux 1: to the space; imm: the space. */
+/* cvta: a[0] destination, a[1] source, a[2] bytes of a lane, aux 1: to the space; imm: the space;
+ * a[4]: added. */
 const VgOp *vg_op_cvta(const VgOp *o, VgWarp *w) {
   uint32_t mask = vg_active(o, w);
   const char *from = operand(o, w, 1);
@@ -175,7 +176,7 @@ const VgOp *vg_op_cvta(const VgOp *o, VgWarp *w) {
                     : o->imm == VG_LOCAL ? (uint64_t)(uintptr_t)w->local + (uint64_t)l * w->local_stride
                                          : 0;
     uint64_t value = o->a[3] == 4 ? ((const uint32_t *)from)[l] : ((const uint64_t *)from)[l];
-    value = o->aux ? value - base : value + base;
+    value = (o->aux ? value - base : value + base) + (uint64_t)(int64_t)(int32_t)o->a[4];
     if (o->a[2] == 4) ((uint32_t *)to)[l] = (uint32_t)value;
     else ((uint64_t *)to)[l] = value;
   }

@@ -419,4 +419,7 @@ u32 w_fns(u32 mask, u32 base, u32 offset);
 enum { W_VADD, W_VSUB, W_VAVRG, W_VABSDIFF, W_VMIN, W_VMAX };
 enum { W_SIGNED_A = 1, W_SIGNED_B = 2, W_SIGNED_D = 4, W_SATURATE = 8, W_ACCUMULATE = 16 };
 u32 w_video(u32 op, u32 lanes, u32 flags, u32 a, u32 b, u32 c);
+u32 w_set_video(u32 how, u32 lanes, u32 flags, u32 a, u32 b, u32 c);
+u32 w_scalar_video(u32 op, u32 how, u32 flags, u32 parts, u32 second, u32 a, u32 b, u32 c);
+u32 w_video_mad(u32 how, u32 shift, u32 flags, u32 parts, u32 a, u32 b, u32 c);
 #endif

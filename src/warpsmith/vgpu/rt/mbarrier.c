@@ -233,6 +233,26 @@ const VgOp *vg_op_mapa(const VgOp *o, VgWarp *w) {
   return o + 1;
 }
 
+/* getctarank: a[0] the rank of the block whose shared memory a[1] lies in; imm and aux as of mapa. */
+const VgOp *vg_op_getctarank(const VgOp *o, VgWarp *w) {
+  uint32_t mask = vg_active(o, w);
+  const char *from = operand(o, w, 1);
+  uint32_t *to = (uint32_t *)operand(o, w, 0);
+  for (int l = 0; l < VG_LANES; l++) {
+    if (!(mask >> l & 1)) continue;
+    uint64_t value = o->aux == 4 ? ((const uint32_t *)from)[l] : ((const uint64_t *)from)[l], rank = 0;
+    if (o->imm) value = vg_cluster_address(w, value);
+    for (const VgBlock *b; (b = vg_cluster_block(w, rank)); rank++)
+      if (value - (uint64_t)(uintptr_t)b->shared < b->shared_bytes) break;
+    if (!vg_cluster_block(w, rank)) {
+      vg_fault(w, VG_FAULT_ILLEGAL_ACCESS, o->site, 1u << l);
+      return NULL;
+    }
+    to[l] = (uint32_t)rank;
+  }
+  return o + 1;
+}
+
 static void open_cluster(VgWorker *k) {
   uint64_t live = 0;
   for (uint32_t s = 0; s < k->launch->resident_blocks; s++)
