@@ -27,7 +27,7 @@ from .loaded import Loaded
 from .memory import Memory, empty
 from .program import Program
 from .ptx import ir
-from .ptx.parse import parse
+from .ptx.link import link
 from .signature import Shape, info_of, pack
 from .translate import translate
 from .variables import Variables
@@ -55,10 +55,11 @@ class LaunchResult:
 class Module:
     """A loaded PTX file: launch its kernels as often as wanted."""
 
-    def __init__(self, ptx: str, name: str = "kernel.ptx"):
+    def __init__(self, ptx: str, name: str = "kernel.ptx", linked: Sequence[str] = ()):
         self.name = name
         self.text = ptx
-        self.parsed = _parsed(ptx)
+        self._texts = (ptx, *linked)
+        self.parsed = _parsed(*self._texts)
         self.kernels = {
             f.name: info_of(self.parsed, f)
             for f in self.parsed.functions.values()
@@ -78,7 +79,7 @@ class Module:
         if kernel not in self._loaded:
             if self._variables is None:
                 self._variables = Variables(self.parsed)
-            program = _translated(self.text, kernel)
+            program = _translated(self._texts, kernel)
             self._loaded[kernel] = Loaded(program, self._variables)
         return self._loaded[kernel]
 
@@ -140,21 +141,22 @@ class Module:
 
 
 @lru_cache(64)
-def _parsed(ptx: str) -> ir.Module:
-    return parse(ptx)
+def _parsed(*texts: str) -> ir.Module:
+    return link(texts)
 
 
 @lru_cache(256)
-def _translated(ptx: str, kernel: str) -> Program:
-    return translate(_parsed(ptx), kernel)
+def _translated(texts: tuple[str, ...], kernel: str) -> Program:
+    return translate(_parsed(*texts), kernel)
 
 
-def load(ptx: str, *, name: str = "kernel.ptx") -> Module:
+def load(ptx: str, *, name: str = "kernel.ptx", link: Sequence[str] = ()) -> Module:
     """Parse PTX. Kernels are translated and built when first launched, then kept.
 
-    Raises PtxSyntaxError for malformed text.
+    link: further PTX texts, as of `nvcc -rdc=true`, whose definitions meet the `.extern` ones here.
+    Raises PtxSyntaxError for malformed text, PtxError for a name that two texts define.
     """
-    return Module(ptx, name)
+    return Module(ptx, name, link)
 
 
 class _Launch:

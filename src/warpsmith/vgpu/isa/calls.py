@@ -18,6 +18,18 @@ SYSTEM = {
     "malloc": "vg_op_malloc",
     "free": "vg_op_free",
 }
+_NO_DEVICE_RUNTIME = (
+    "kernels that launch kernels need CUDA's device runtime, which the virtual GPU has not: launch "
+    "from the host"
+)
+_ELSEWHERE = {
+    "cudaGraphSetConditional": "it steers a node of a CUDA graph, and graphs do not run on the virtual GPU",
+    "cudaGraph": "graphs do not run on the virtual GPU",
+    "cudaCG": "it needs CUDA's cooperative-groups runtime of several devices",
+    "cuda": _NO_DEVICE_RUNTIME,
+    "__cudaCDP": _NO_DEVICE_RUNTIME,
+}
+"""Start of a function's name -> why nobody can define it here."""
 
 
 @runtime("call")
@@ -38,9 +50,26 @@ def call(e: Emitter, ins: ir.Instruction) -> None:
         a = offsets + [SINK] * (7 - len(offsets))
         e.op(ins, handler, [*a, e.frame.parameters[results[0]] if results else SINK])
     elif function is None or not function.defined:
-        raise unsupported(ins, f"the function {name!r} is not defined in this module")
+        raise unsupported(ins, _undefined(name))
     else:
+        _check_signature(ins, function, parameters, results)
         e.op(ins, "vg_op_call", more=description(e, name, parameters, results))
+
+
+def _undefined(name: str) -> str:
+    """Why a function that no text defines cannot be called."""
+    why = next((why for start, why in _ELSEWHERE.items() if name.startswith(start)), "")
+    more = why or "load the PTX that defines it too: vgpu.load(ptx, link=[more])"
+    return f"the function {name!r} is not defined in this module; {more}"
+
+
+def _check_signature(ins: ir.Instruction, function: ir.Function, parameters: list[str],
+                     results: list[str]) -> None:  # fmt: skip
+    wanted = len(function.parameters), len(function.results)
+    if (len(parameters), len(results)) != wanted:
+        raise unsupported(
+            ins, f"{function.name!r} takes {wanted[0]} arguments and gives {wanted[1]} results"
+        )
 
 
 def _names(ins: ir.Instruction, item: ir.Operand) -> list[str]:

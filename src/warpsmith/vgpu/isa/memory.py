@@ -308,6 +308,9 @@ def _same_address(e: Emitter, ins: ir.Instruction, target: ir.Register, source) 
 @runtime("isspacep")
 def isspacep(e: Emitter, ins: ir.Instruction) -> None:
     target, source = ins.operands
+    constants = any(v.space == "const" for v in e.module.variables.values())
+    if space_of(ins) == SPACES["const"] and constants:
+        raise unsupported(ins, "constant memory is not told apart from global memory")
     kinds: list[int] = []
     a = [e.data(ins, target, 32, kinds), e.data(ins, source, 64, kinds)]
     e.op(ins, "vg_op_isspacep", a, kinds=bits(kinds), imm=space_of(ins))

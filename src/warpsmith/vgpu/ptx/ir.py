@@ -238,6 +238,13 @@ class Module:
     variables: dict[str, Variable]
     files: dict[int, str]
     aliases: dict[str, str] = field(default_factory=dict)
+    local: set[str] = field(default_factory=set)  # names without linkage
+    weak: set[str] = field(default_factory=set)  # .weak and .common
+
+    def defines(self, name: str) -> bool:
+        """Whether the module has a body or memory of this name."""
+        function, variable = self.functions.get(name), self.variables.get(name)
+        return bool(function and function.defined) or bool(variable and not variable.external)
 
 
 @dataclass(slots=True)

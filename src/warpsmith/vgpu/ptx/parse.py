@@ -156,15 +156,23 @@ class _Parser:
         word = self.tokens.peek()
         if word in (".entry", ".func"):
             self._function(self.tokens.next() == ".entry")
+            self._linkage(self.function.name, linkage)
             return
         if word not in _SPACES:
             raise self.tokens.error(f"expected a variable or a function, found {word!r}")
         for variable in self._variables():
             variable.external = ".extern" in linkage
+            self._linkage(variable.name, linkage)
             known = self.result.variables.get(variable.name)
             if known is None or known.external:
                 self.result.variables[variable.name] = variable
         self.tokens.expect(";")
+
+    def _linkage(self, name: str, linkage: set[str]) -> None:
+        if not linkage:
+            self.result.local.add(name)
+        if linkage & {".weak", ".common"}:
+            self.result.weak.add(name)
 
     # --------------------------------------------------------------------------- variables
 
@@ -377,6 +385,8 @@ class _Parser:
             parameters = self._parameters() if self.tokens.peek() == "(" else []
             self._until_semicolon()
             self.function.prototypes[name] = (parameters, results)
+        elif self.tokens.accept(".calltargets"):
+            self._names()  # any function with a fitting signature is a target
         else:
             unique = name + self.scope.suffix
             self.scope.labels[name] = unique
