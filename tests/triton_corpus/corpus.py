@@ -26,7 +26,8 @@ ARCHS = tuple(TARGETS)
 class Entry:
     """One program of the corpus: `run(device)` raises AssertionError where a result is wrong.
 
-    archs: compute capabilities it is for; why: the reason where some are missing.
+    archs: compute capabilities it is for; why: the reason where some are missing; since: the first
+    version of Triton that compiles it.
     """
 
     name: str
@@ -34,13 +35,18 @@ class Entry:
     run: Callable[[str], None]
     archs: tuple[int, ...]
     why: str
+    since: tuple[int, ...]
 
 
 ENTRIES: dict[str, Entry] = {}
 
 
 def entry(
-    least: int = 75, *, archs: tuple[int, ...] = ARCHS, why: str = ""
+    least: int = 75,
+    *,
+    archs: tuple[int, ...] = ARCHS,
+    why: str = "",
+    since: tuple[int, ...] = (3, 6),
 ) -> Callable[[Callable[[str], None]], Callable[[str], None]]:
     """Enter a program that needs compute capability `least`, or is for `archs` alone."""
 
@@ -49,7 +55,7 @@ def entry(
         if run.__name__ in ENTRIES:
             raise ValueError(f"two programs are called {run.__name__}")
         here = tuple(a for a in archs if a >= least)
-        ENTRIES[run.__name__] = Entry(run.__name__, theme, run, here, why)
+        ENTRIES[run.__name__] = Entry(run.__name__, theme, run, here, why, since)
         return run
 
     return register

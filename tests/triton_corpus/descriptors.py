@@ -162,7 +162,7 @@ def descriptor_matmul_flattened(device):
     persistent_case(device, True, False)
 
 
-@entry(100, archs=(100,), why="Triton's automatic warp specialisation is sm_100's")
+@entry(100, archs=(100,), why="Triton's automatic warp specialisation is sm_100's", since=(3, 7))
 def descriptor_matmul_persistent_specialized(device):
     persistent_case(device, False, True)
 

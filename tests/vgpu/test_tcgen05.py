@@ -475,6 +475,23 @@ def test_columns_that_no_product_touches_are_free_meanwhile():
     run(body, words(1, 128, 32), np.zeros((1, 32 << 10), np.uint8))
 
 
+@pytest.mark.parametrize(
+    "address",
+    [
+        "mov.u32 %r13, barrier;",
+        "mov.u32 %r13, barrier; cvt.u64.u32 %rd8, %r13;",
+        "mov.u64 %rd8, barrier; cvta.shared.u64 %rd8, %rd8;",
+    ],
+)
+def test_a_commit_names_its_barrier_with_or_without_a_state_space(address):
+    register = "%rd8" if "%rd8" in address else "%r13"
+    body = f"""  {address}
+{MULTIPLY}
+  @%p2 tcgen05.commit.cta_group::1.mbarrier::arrive::one.b64 [{register}];
+{AWAIT}"""
+    run(body, words(1, 128, 32), np.zeros((1, 32 << 10), np.uint8))
+
+
 def test_two_products_of_64_rows_share_their_columns():
     """They lie in different halves of every warp's lanes, and are waited for each by itself."""
     body = f"""{MULTIPLY.replace("0x8040010", "0x4040010")}

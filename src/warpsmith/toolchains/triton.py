@@ -349,15 +349,21 @@ def _parameters(
 def _descriptor_parameters(
     name: str, kind: str, how: Mapping[str, Any] | None
 ) -> Iterator[Parameter]:
-    """What Triton makes of a host-side descriptor: a tensor map, or a pointer, sizes and strides;
-    then sizes and strides once more."""
-    from triton.backends.nvidia.driver import expand_signature
+    """What Triton makes of a host-side descriptor: a tensor map, or a pointer, sizes and strides and
+    one or (since 3.7) two flags; then sizes and strides once more."""
+    from triton.tools.tensor_descriptor import TensorDescriptor
 
-    for i, leaf in enumerate(expand_signature([kind], [how] if how else None)):
-        if leaf == "nvTmaDesc":
-            yield Parameter("struct", name, "CUtensorMap", 128)
-        else:
-            yield _parameter(f"{name}.{i}" if i else name, leaf)
+    element, _, block = kind.removeprefix("tensordesc<").partition("[")
+    rank = block.partition("]")[0].count(",") + 1
+    if how is None:
+        flags = 1 + hasattr(TensorDescriptor, "round_f32_to_tf32")
+        yield _parameter(name, "*" + element)
+        leaves = ["i64"] * 2 * rank + ["i1"] * flags
+    else:
+        yield Parameter("struct", name, "CUtensorMap", 128)
+        leaves = []
+    for i, leaf in enumerate([*leaves, *["i32"] * rank, *["i64"] * rank], 1):
+        yield _parameter(f"{name}.{i}", leaf)
 
 
 def _parameter(name: str, kind: str) -> Parameter:

@@ -294,6 +294,7 @@ static int arrive(VgWarp *w, uint32_t site, uint32_t lane, uint64_t barrier) {
 
 int vg_tmem_commit(VgWarp *w, uint32_t site, uint32_t lane, uint64_t barrier, int generic,
                      int multicast, uint32_t blocks) {
+  if (!(barrier >> 32)) generic = 0; /* Triton 3.6 widens a shared address and names no state space */
   if (!multicast)
     return arrive(w, site, lane, generic ? barrier : vg_cluster_address(w, barrier));
   uint64_t offset = generic ? barrier - (uint64_t)(uintptr_t)w->block->shared : barrier & 0xffffff;
