@@ -432,3 +432,15 @@ def test_refusals_name_instruction_and_line(text, why):
         UnsupportedInstruction, match=rf"{text.split('.')[0]}.*{why}.*PTX line {line}"
     ):
         vgpu.load(ptx).prepare("kernel")
+
+
+def test_a_whole_warp_that_issues_one_copy_is_no_race():
+    """CuTe's epilogues do not elect a lane: the same copy 32 times writes the same values."""
+    out = np.zeros(32, np.int32)
+    body = """
+  st.shared.b32 [%mine], %t; fence.proxy.async.shared::cta; bar.sync 0;
+  cp.async.bulk.global.shared::cta.bulk_group [%pb], [%at], 128;
+  cp.async.bulk.commit_group; cp.async.bulk.wait_group 0;"""
+    result = right(body, [np.zeros(32, np.int32), out], checks=vgpu.Checks.all())
+    np.testing.assert_array_equal(out, np.arange(32))
+    assert not result.findings

@@ -240,6 +240,13 @@ static int describe(const Form *f, VgTransfer *t) {
   return 0;
 }
 
+/* The same copy by another lane of the same instruction, which writes the same values. */
+static int repeats(const VgTransfer *t, const VgTransfer *other) {
+  return other->warp && t->kind == VG_BULK_COPY && !t->barrier && t->to == other->to && t->from == other->from &&
+         t->bytes == other->bytes && !memcmp(t->at, other->at, sizeof t->at) &&
+         t->map.address == other->map.address;
+}
+
 /* Tell the sanitizer of what the transfer will touch. */
 static int tell(const VgTransfer *t) {
   VgWarp *w = t->warp;
@@ -290,6 +297,7 @@ static void count_issue(const VgTransfer *t, uint32_t copies) {
 const VgOp *vg_op_bulk(const VgOp *o, VgWarp *w) {
   const Form *f = (const Form *)o->more;
   uint32_t mask = vg_active(o, w);
+  VgTransfer first = {0};
   VG_EACH(l, mask) {
     VgTransfer t = {.warp = w, .site = o->site, .lane = l, .kind = (uint8_t)f->kind, .walk = (uint8_t)f->walk,
                     .dimensions = (uint8_t)f->dimensions, .to_shared = (uint8_t)f->to_shared,
@@ -302,9 +310,10 @@ const VgOp *vg_op_bulk(const VgOp *o, VgWarp *w) {
       if (multicast(&t, blocks)) return NULL;
     } else if (t.kind == VG_BULK_PREFETCH) {
       land(&t);
-    } else if (tell(&t) || append(&t)) {
+    } else if ((!repeats(&t, &first) && tell(&t)) || append(&t)) {
       return NULL;
     }
+    if (!first.warp) first = t;
   }
   if (mask) vg_barrier_wake(w);
   return w->worker->stop ? NULL : o + 1;
