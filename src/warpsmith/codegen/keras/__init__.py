@@ -12,7 +12,7 @@ from typing import Any
 
 __all__ = ["Header", "Network", "Sample", "identifier", "load", "read", "run", "write"]
 _HOME = {
-    "Header": "cpp", "Sample": "cpp", "write": "cpp", "Network": "reader", "identifier": "reader",
+    "Header": "body", "Sample": "body", "write": "cpp", "Network": "reader", "identifier": "reader",
     "load": "reader", "read": "reader", "run": "interpret",
 }  # fmt: skip
 

@@ -4,40 +4,18 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 
 from . import ir, nest_cpp, passes
-from .ir import Loop, Nest, View
+from .body import Body, Header, Sample, blocked
+from .ir import Nest, View
 from .reader import Network
 
-LANES = {"float": 8, "double": 4}
-_DTYPE = {"float": np.float32, "double": np.float64}
+MACHINES = {"float": nest_cpp.Machine(8), "double": nest_cpp.Machine(4)}
 _PRELUDE = Path(__file__).with_name("templates") / "lanes.h"
 BLOCK = 8  # samples that predict_batch takes through the network at once
-
-
-@dataclass(frozen=True)
-class Sample:
-    """What a self-test gives in and expects out: arrays of the ports' shapes."""
-
-    inputs: Sequence[np.ndarray]
-    outputs: Sequence[np.ndarray]
-
-
-@dataclass(frozen=True)
-class Header:
-    """The text of the header, and facts about it."""
-
-    text: str
-    workspace: int  # scalars
-    bytes_of_weights: int
-    weights: bytes | None = (
-        None  # what the symbol `<namespace>_weights` must hold, if not in the text
-    )
 
 
 def write(
@@ -57,40 +35,13 @@ def write(
     return _Header(network, namespace, dtype, sample, version, outside).header()
 
 
-def blocked(program: ir.Program, count: int) -> ir.Program:
-    """The program for `count` samples at once: one more dimension, the samples'."""
-    sizes = dict(program.buffers)
-    sizes |= {p.buffer: p.size for p in (*program.inputs, *program.outputs)}
-
-    def view(v: View) -> View:
-        return replace(v, strides=(sizes.get(v.buffer, 0), *v.strides))
-
-    def widened(s: ir.Statement) -> ir.Statement:
-        if isinstance(s, Loop):
-            return replace(s, body=tuple(map(widened, s.body)))
-        return passes.collapse(
-            replace(
-                s, extents=(count, *s.extents), parallel=s.parallel + 1,
-                loads=tuple(map(view, s.loads)), out=view(s.out),
-            )
-        )  # fmt: skip
-
-    return replace(
-        program,
-        statements=[widened(s) for s in program.statements],
-        buffers={k: v * count for k, v in program.buffers.items()},
-    )
-
-
 class _Header:
     def __init__(self, network: Network, namespace: str, dtype: str, sample: Sample, version: str,
                  outside: bool):  # fmt: skip
         self.network, self.namespace, self.dtype = network, namespace, dtype
         self.sample, self.version, self.outside = sample, version, outside
         self.program = passes.optimize(network.program)
-        self.constants: dict[tuple[int, bytes], str] = {}
-        self.arrays: dict[str, np.ndarray] = {}
-        self.functions: list[str] = []
+        self.body = Body(dtype, MACHINES[dtype])
 
     def header(self) -> Header:
         single, workspace = self._network(self.program, "n")
@@ -99,26 +50,25 @@ class _Header:
         if self._worth_blocks():
             several, batch = self._network(blocked(self.program, BLOCK), "b")
             pieces.append(several)
-        weights = sum(a.nbytes for a in self.arrays.values())
         text = "\n".join(
             [
                 self._opening(), self._sizes(max(workspace, batch)), self._prelude(),
-                "namespace detail {\n", *self._weights(), *self.functions,
+                "namespace detail {\n", *self._weights(), *self.body.functions,
                 "} // namespace detail\n", *pieces, self._batch(bool(batch)), self._self_test(),
                 f"}} // namespace {self.namespace}\n\n#endif\n",
             ]
         )  # fmt: skip
         blob = self._blob() if self.outside else None
-        return Header(text, max(workspace, batch), weights, blob)
+        return Header(text, max(workspace, batch), self.body.bytes_of_weights, blob)
 
     # ------------------------------------------------------------------------------ weights
 
     def _weights(self) -> list[str]:
         if not self.outside:
-            return [self._array(item) for item in self.arrays.items()]
+            return [self._array(item) for item in self.body.arrays.items()]
         places = self._places()
         symbol = f"{self.namespace}_weights"
-        total = sum(-(-a.size // 16) * 16 for a in self.arrays.values())
+        total = sum(-(-a.size // 16) * 16 for a in self.body.arrays.values())
         return [f'extern "C" const Scalar {symbol}[{total}];\n'] + [
             f"inline constexpr const Scalar *{name} = {symbol} + {at};\n"
             for name, at in places.items()
@@ -127,13 +77,13 @@ class _Header:
     def _places(self) -> dict[str, int]:
         """Where each array lies in the object, in scalars: each begins a cache line."""
         places, at = {}, 0
-        for name, array in self.arrays.items():
+        for name, array in self.body.arrays.items():
             places[name] = at
             at += -(-array.size // 16) * 16
         return places
 
     def _blob(self) -> bytes:
-        parts = [np.pad(a, (0, -a.size % 16)).tobytes() for a in self.arrays.values()]
+        parts = [np.pad(a, (0, -a.size % 16)).tobytes() for a in self.body.arrays.values()]
         return b"".join(parts)
 
     # ------------------------------------------------------------------------------- pieces
@@ -175,18 +125,14 @@ class _Header:
 
     def _array(self, item: tuple[str, np.ndarray]) -> str:
         name, array = item
-        suffix = "f" if self.dtype == "float" else ""
-        values = ", ".join(_number(x, suffix) for x in array)
-        return f"alignas(64) inline constexpr Scalar {name}[{array.size}] = {{{values}}};\n"
+        values = self.body.values(array)
+        return f"alignas(64) inline constexpr Scalar {name}[{array.size}] = {values};\n"
 
     # ------------------------------------------------------------------------------ functions
 
     def _network(self, program: ir.Program, prefix: str) -> tuple[str, int]:
         """The function that runs a program, and its workspace in scalars."""
-        offsets, size = passes.plan(program)
-        states = _offsets(program.states)
-        lines: list[str] = []
-        self._statements(program, program.statements, prefix, {**offsets}, states, lines, 1)
+        lines, size = self.body.run(program, prefix)
         name = "predict" if prefix == "n" else "detail_block"
         used = set(re.findall(r"\w+", "\n".join(lines)))
         names = [*(p.name for p in program.inputs), *(p.name for p in program.outputs), "workspace"]
@@ -207,55 +153,6 @@ class _Header:
         parts += [f"Scalar *{p.name}" for p in program.outputs]
         parts += ["Scalar *state"] if program.states else []
         return ", ".join([*parts, "Scalar *workspace"])
-
-    def _statements(self, program, statements, prefix, offsets, states, lines, depth) -> None:
-        pad = "  " * depth
-        for s in statements:
-            if isinstance(s, Loop):
-                lines.append(
-                    f"{pad}for (std::ptrdiff_t {s.variable} = 0; {s.variable} < {s.extent}; ++{s.variable}) {{"
-                )
-                self._statements(program, s.body, prefix, offsets, states, lines, depth + 1)
-                lines.append(f"{pad}}}")
-                continue
-            lines.append(
-                pad + self._call(program, s, f"{prefix}{len(self.functions)}", offsets, states)
-            )
-
-    def _call(self, program: ir.Program, n: Nest, name: str, offsets, states) -> str:
-        def weights(i: int) -> np.ndarray | None:
-            v = n.loads[i]
-            return None if v.outer else program.constants.get(v.buffer)
-
-        made = nest_cpp.write(n, name, LANES[self.dtype], weights)
-        self.functions.append(made.text)
-        arguments = []
-        for i, v in enumerate(n.loads):
-            if i in made.layouts:
-                arguments.append(f"detail::{self._constant(made.layouts[i])}")
-            elif v.buffer in program.constants:
-                arguments.append(
-                    f"detail::{self._constant(program.constants[v.buffer])}{_shift(v)}"
-                )
-            else:
-                arguments.append(self._memory(program, v, offsets, states))
-        arguments.append(self._memory(program, n.out, offsets, states))
-        return f"detail::{name}({', '.join(arguments)});"
-
-    def _constant(self, array: np.ndarray) -> str:
-        array = np.asarray(array, _DTYPE[self.dtype])
-        key = (array.size, array.tobytes())
-        name = self.constants.setdefault(key, f"w{len(self.constants)}")
-        self.arrays[name] = array
-        return name
-
-    def _memory(self, program: ir.Program, v: View, offsets, states) -> str:
-        for port in (*program.inputs, *program.outputs):
-            if port.buffer == v.buffer:
-                return port.name + _shift(v)
-        if v.buffer in states:
-            return "state" + _shift(v, states[v.buffer])
-        return "workspace" + _shift(v, offsets[v.buffer])
 
     # ------------------------------------------------------------------------------- batches
 
@@ -299,9 +196,8 @@ class _Header:
             for i, (port, array) in enumerate(zip(ports, arrays)):
                 name = f"test_{kind}_{i}"
                 names.append(name)
-                values = np.asarray(array, _DTYPE[self.dtype]).reshape(-1)
-                assert values.size == port.size
-                text.append(self._array((name, values)))
+                assert array.size == port.size
+                text.append(self._array((name, array)))
         outputs = self.program.outputs
         memory = [f"  static Scalar got_{i}[{p.size}];" for i, p in enumerate(outputs)]
         call = [f"detail::test_input_{i}" for i in range(len(self.program.inputs))]
@@ -340,27 +236,3 @@ class _Header:
 def _full(n: Nest, v: View) -> bool:
     """Does the load move along every parallel dimension?"""
     return n.parallel > 0 and all(v.strides[: n.parallel])
-
-
-def _offsets(arrays: dict[str, np.ndarray]) -> dict[str, int]:
-    out, at = {}, 0
-    for name, array in arrays.items():
-        out[name] = at
-        at += array.size
-    return out
-
-
-def _shift(v: View, base: int = 0) -> str:
-    terms = [str(base + v.offset)] if base + v.offset else []
-    terms += [f"{s} * {t}" if s != 1 else t for t, s in v.outer]
-    return "".join(f" + {t}" for t in terms)
-
-
-def _number(x, suffix: str) -> str:
-    """The shortest text that reads back as the same number."""
-    if not np.isfinite(x):
-        sign = "-" if x < 0 else ""
-        name = "quiet_NaN" if np.isnan(x) else "infinity"
-        return f"{sign}std::numeric_limits<Scalar>::{name}()"
-    text = np.format_float_scientific(x, unique=True, trim="0", exp_digits=1).replace("e+0", "")
-    return text + suffix

@@ -41,7 +41,7 @@ def text(e: E, names: Mapping[int, str]) -> str:
         return "acc"
     if e.op == "at":
         number, row, stride, rows = e.args
-        return f"row_of(&{names[number]}, {text(row, names)}, {stride}, {rows})"
+        return f"row_of({_pointer(names[number])}, {text(row, names)}, {stride}, {rows})"
     parts = [text(a, names) for a in e.args]
     if e.op in _INFIX:
         return f"({parts[0]} {_INFIX[e.op]} {parts[1]})"
@@ -67,3 +67,12 @@ def loads_of(e: E) -> list[int]:
 def has_rows(n: Nest) -> bool:
     """Does the nest pick rows by a value? Then it runs element by element."""
     return any(e.op == "at" for x in (n.body, n.finish) for e in walk(x))
+
+
+def _pointer(place: str) -> str:
+    """
+    >>> _pointer("p1[4 * i0]")
+    '(p1 + 4 * i0)'
+    """
+    name, _, index = place.partition("[")
+    return f"({name} + {index[:-1]})"

@@ -17,7 +17,23 @@ import numpy as np
 from . import expressions
 from .ir import ACC, Nest, load
 
-REGISTERS = 12  # accumulators of a block
+
+@dataclass(frozen=True)
+class Machine:
+    """For what a nest is written: lanes of a vector, and how many accumulators stay in registers.
+
+    wide: vectors along the vector dimension when nothing shares the weights; shared: when `positions`
+    of a second dimension do. device: a CUDA device function, whose pointers may be of any kind.
+    """
+
+    lanes: int
+    registers: int = 12
+    wide: int = 8
+    shared: int = 3
+    positions: int = 6
+    device: bool = False
+
+
 _COMBINE = {
     "add": lambda a, b: f"{a} + {b}",
     "max": lambda a, b: f"maximum({a}, {b})",
@@ -58,17 +74,20 @@ class Function:
     layouts: dict[int, np.ndarray] = field(default_factory=dict)  # load -> its weights, flat
 
 
-def write(n: Nest, name: str, lanes: int, weights: Callable[[int], np.ndarray | None]) -> Function:
+def write(
+    n: Nest, name: str, machine: Machine, weights: Callable[[int], np.ndarray | None]
+) -> Function:
     """The function `name(p0, p1, …, out)` for a nest; pointers include the views' offsets.
 
-    lanes: scalars in a vector. weights(i): the constant that load i reads, None where it is memory.
+    weights(i): the constant that load i reads, None where it is memory.
     """
-    return _Nest(n, name, lanes, weights).function()
+    return _Nest(n, name, machine, weights).function()
 
 
 class _Nest:
-    def __init__(self, n: Nest, name: str, lanes: int, weights):
-        self.n, self.name, self.lanes, self.weights = n, name, lanes, weights
+    def __init__(self, n: Nest, name: str, machine: Machine, weights):
+        self.n, self.name, self.weights = n, name, weights
+        self.machine, self.lanes = machine, machine.lanes
         self.w = Writer()
         self.layouts: dict[int, np.ndarray] = {}
         self.strides = [list(v.strides) for v in n.loads]
@@ -110,18 +129,23 @@ class _Nest:
         elif not expressions.has_rows(n):
             pieces.append(self._expression("body", body, acc=False))
         shared = any(v.buffer == n.out.buffer for v in n.loads) or n.scatter
-        mark = "" if shared else " WARPSMITH_RESTRICT"
-        pointers = [f"const Scalar *{mark} p{i}" for i in range(len(n.loads))]
-        signature = ", ".join([*pointers, f"Scalar *{mark} out"])
+        opening = self._opening(shared)
         unused = "".join(
             f"  (void)p{i};\n" for i in range(len(n.loads)) if not self._used(i)
         )  # fmt: skip
-        text = (
-            f"inline void {self.name}({signature}) noexcept {{\n{unused}"
-            + "\n".join(self.w.lines)
-            + "\n}\n"
-        )
+        text = f"{opening} {{\n{unused}" + "\n".join(self.w.lines) + "\n}\n"
         return "\n".join([*head, *pieces, text])
+
+    def _opening(self, shared: bool) -> str:
+        """shared: some load may be of the memory that is written."""
+        count = len(self.n.loads)
+        if self.machine.device:
+            kinds = ", ".join([*(f"class P{i}" for i in range(count)), "class Out"])
+            given = ", ".join([*(f"P{i} p{i}" for i in range(count)), "Out out"])
+            return f"template <{kinds}> WARPSMITH_INLINE void {self.name}({given})"
+        mark = "" if shared else " WARPSMITH_RESTRICT"
+        pointers = [f"const Scalar *{mark} p{i}" for i in range(count)]
+        return f"inline void {self.name}({', '.join([*pointers, f'Scalar *{mark} out'])}) noexcept"
 
     def _used(self, i: int) -> bool:
         return any(f"p{i}" in line for line in self.w.lines)
@@ -301,9 +325,9 @@ class _Nest:
         n, w, lanes = self.n, self.w, self.lanes
         u = self._shared_dimension(v)
         vectors = -(-n.extents[v] // lanes)
-        wide = 8 if u is None else 3
-        k = min(vectors, wide)
-        positions = 1 if u is None else min(n.extents[u], max(1, REGISTERS // k), 6)
+        m = self.machine
+        k = min(vectors, m.wide if u is None else m.shared)
+        positions = 1 if u is None else min(n.extents[u], max(1, m.registers // k), m.positions)
         self._lay_out(v, k)
         others = [d for d in self.parallel if d not in (v, u)]
         for d in others:
