@@ -159,3 +159,29 @@ def test_blocks_end_at_branches_and_calls():
     text = kernel("A: add.u32 %r1, %r1, 1;", "@%p1 bra A;", "exit;")
     found = analysis.blocks(parse(text).functions["k"])
     assert [len(b.instructions) for b in found] == [2, 1, 1, 0]
+
+
+@pytest.mark.parametrize(
+    ("definition", "want"),
+    [
+        (("mov.u32 %r1, 7;",), 7),
+        (("mov.u32 %r1, %ntid.x;",), 32),
+        (("ld.param.u32 %r1, [n];",), 9),
+        (("ld.param.u32 %r2, [n];", "mov.u32 %r1, %r2;"), 9),
+        (("ld.param.u32 %r2, [n];", "add.u32 %r1, %r2, 1;"), 10),
+        (("mov.u32 %r2, 5;", "shl.b32 %r1, %r2, 2;"), 20),
+        (("ld.param.u64 %d5, [out];", "cvta.to.global.u64 %d6, %d5;", "sub.u64 %d7, %d6, %d5;",
+          "cvt.u32.u64 %r1, %d7;"), 0),
+    ],
+)  # fmt: skip
+def test_a_value_defined_below_its_use_in_the_text(definition, want):
+    """Compilers lay blocks out so that a use can come first; it still runs second."""
+    lines = (
+        "ld.param.u64 %d20, [out];", "mov.u32 %r20, %tid.x;", "mad.wide.u32 %d21, %r20, 4, %d20;",
+        "bra DEFINE;", "USE:", "add.u32 %r9, %r1, 0;", "st.global.b32 [%d21], %r9;", "ret;",
+        "DEFINE:", *definition, "bra USE;",
+    )  # fmt: skip
+    out = np.full(32, 77, np.uint32)
+    text = kernel(*lines, parameters=".param .u64 out, .param .u32 n")
+    Bench(text).right("k", (1,), (32,), out, 9)
+    assert out.tolist() == [want] * 32

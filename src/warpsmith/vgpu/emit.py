@@ -141,10 +141,11 @@ class Emitter:
 
     def never_changes(self, ins: ir.Instruction, target: ir.Operand, value: Known) -> bool:
         """Note that `ins` gives its target a value that is the same all through the kernel, so that no
-        op is needed for it. False when the target is written elsewhere too, or under a guard."""
+        op is needed for it. False when the target is written elsewhere too, under a guard, or when an
+        instruction before this one in the text, and so already emitted, reads it from its register."""
         if not isinstance(target, ir.Register) or ins.guard or target.bits == 1:
             return False
-        if self.definitions.get(target.name) != 1:
+        if self.definitions.get(target.name) != 1 or target.name in self.frame.registers:
             return False
         self.known[target.name] = value
         return True
