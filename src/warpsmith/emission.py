@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 DTYPES = ("float", "double")
 TARGETS = ("cpp17", "cuda")
+GLOBAL_BLOCKS = 132 * 4  # of a CUDA launch whose working memory is global
 LARGE = 1_000_000  # weights; more go into an object file, since compilers read text slowly
 
 
@@ -28,8 +29,9 @@ class EmitReport:
     """What was emitted. Errors are the largest over all samples and outputs.
 
     max_abs_err: |C++ - Keras|. max_rel_err: the same over the largest |output| of the sample.
-    checked_by: "compiled" (the header itself ran) or "interpreted" (no C++ compiler here: its loops
-    ran in numpy at the same precision). bytes: of the weights. workspace: scalars that a call needs.
+    checked_by: "compiled" (the header itself ran), "interpreted" (no C++ compiler here: its loops ran
+    in numpy at the same precision), "virtual GPU" or "GPU". bytes: of the weights. workspace: scalars
+    that a call (CUDA: a thread) needs. launch: of a CUDA kernel, for `launch_of`.
     """
 
     files: tuple[str, ...]
@@ -46,6 +48,7 @@ class EmitReport:
     max_rel_err: float
     samples: int
     checked_by: str
+    launch: dict[str, int] = field(default_factory=dict)
     text: str = field(default="", repr=False)
 
     def __str__(self) -> str:
@@ -87,7 +90,9 @@ def emit(
     name = keras.identifier(namespace or network.name, "net")
     if namespace is not None and name != namespace:
         raise UsageError(f"namespace {namespace!r} is no C++ name: try {name!r}.")
-    outside = weights == "object" or (weights == "auto" and _count(network) > LARGE)
+    outside = target == "cpp17" and (
+        weights == "object" or (weights == "auto" and _count(network) > LARGE)
+    )
     if outside and out is None:
         raise UsageError("weights in an object file need a place: pass out='net.hpp'.")
     cases = [_reference(loaded, network, inputs) for inputs in _inputs(network, samples, seed)]
@@ -99,7 +104,7 @@ def emit(
         files, name, dtype, target, network.layers, network.parameters, header.bytes_of_weights,
         header.workspace, tuple((p.name, p.shape) for p in program.inputs),
         tuple((p.name, p.shape) for p in program.outputs), absolute, relative, len(cases), how,
-        header.text,
+        header.launch, header.text,
     )  # fmt: skip
 
 
@@ -119,7 +124,9 @@ def _write(
     from .codegen.keras import Sample, cpp
 
     if target == "cuda":
-        raise UsageError("target='cuda' is not written yet: use target='cpp17'.")
+        from .codegen.keras import cuda
+
+        return cuda.write(network, name, dtype, Sample(*sample), __version__)
     return cpp.write(network, name, dtype, Sample(*sample), __version__, outside=outside)
 
 
@@ -192,13 +199,17 @@ def _compare(
 ) -> tuple[float, float, str]:
     import numpy as np
 
-    try:
-        call, how = _compiled(network, header, name, dtype), "compiled"
-    except MissingTool:
-        call, how = _interpreted(network, dtype), "interpreted"
+    if target == "cuda":
+        made, how = _launched(network, header, name, dtype, cases)
+    else:
+        try:
+            call, how = _compiled(network, header, name, dtype), "compiled"
+        except MissingTool:
+            call, how = _interpreted(network, dtype), "interpreted"
+        made = [call(inputs) for inputs, _ in cases]
     absolute = relative = 0.0
-    for inputs, wanted in cases:
-        for got, want in zip(call(inputs), wanted):
+    for outputs, (_, wanted) in zip(made, cases):
+        for got, want in zip(outputs, wanted):
             if want.size == 0:
                 continue
             same = (got == want) | (np.isnan(got) & np.isnan(want))
@@ -246,6 +257,43 @@ def _compiled(network: Network, header: Header, name: str, dtype: str) -> Any:
         return [y.astype(np.float64) for y in outputs]
 
     return call
+
+
+def _launched(
+    network: Network, header: Header, name: str, dtype: str, cases: list
+) -> tuple[list[list[np.ndarray]], str]:
+    """All samples in one launch: on the GPU if there is one, else on the virtual GPU."""
+    import numpy as np
+    import torch
+
+    from .runtime import cuda
+
+    on_gpu = torch.cuda.is_available()
+    kind, place = (torch.float32 if dtype == "float" else torch.float64), "cuda" if on_gpu else "cpu"
+    inputs = [
+        torch.tensor(np.stack(column), dtype=kind, device=place) for column in zip(*(x for x, _ in cases))
+    ]
+    outputs = [
+        torch.full((len(cases), *p.shape), float("nan"), dtype=kind, device=place)
+        for p in network.program.outputs
+    ]
+    grid, threads, shared, workspace = launch_of(header.launch, len(cases))
+    memory = [torch.empty(workspace, dtype=kind, device=place)] if workspace else []
+    kernel = cuda(header.text, kernel=f"{name}_predict")
+    kernel[grid, threads, shared](*inputs, *outputs, *memory, len(cases))
+    arrays = [y.double().cpu().numpy() for y in outputs]
+    return [[a[i] for a in arrays] for i in range(len(cases))], "GPU" if on_gpu else "virtual GPU"
+
+
+def launch_of(launch: dict[str, int], count: int) -> tuple[int, int, int, int]:
+    """Grid, threads of a block, dynamic shared bytes and scalars of global workspace for `count`
+    samples."""
+    threads, work = launch["threads"], launch["threads"] * launch["samples"]
+    grid = max(1, -(-count // work))
+    if not launch["workspace_of_thread"]:
+        return grid, threads, launch["shared_bytes"], 0
+    grid = min(grid, GLOBAL_BLOCKS)
+    return grid, threads, 0, grid * threads * launch["workspace_of_thread"]
 
 
 def _caller(network: Network, name: str, dtype: str) -> str:
