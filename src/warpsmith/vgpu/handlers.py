@@ -152,6 +152,8 @@ def _argument(operands: _Operands, i: int, item: ir.Operand, literal: bool) -> s
 def _immediate(ins: ir.Instruction, item: ir.Immediate) -> int:
     from .emit import immediate_bits
 
+    if ins.types and ins.types[-1] == "pred":
+        return int(item.value != 0)  # `mov.pred p, -1` is true, and true is 1
     narrow = item.kind == "f64" and ins.types and ins.types[-1] in ("f32", "tf32")
     return immediate_bits(item, 32 if narrow else 64)
 
