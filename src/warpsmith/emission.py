@@ -269,9 +269,13 @@ def _launched(
     from .runtime import cuda
 
     on_gpu = torch.cuda.is_available()
-    kind, place = (torch.float32 if dtype == "float" else torch.float64), "cuda" if on_gpu else "cpu"
+    kind, place = (
+        (torch.float32 if dtype == "float" else torch.float64),
+        "cuda" if on_gpu else "cpu",
+    )
     inputs = [
-        torch.tensor(np.stack(column), dtype=kind, device=place) for column in zip(*(x for x, _ in cases))
+        torch.tensor(np.stack(column), dtype=kind, device=place)
+        for column in zip(*(x for x, _ in cases))
     ]
     outputs = [
         torch.full((len(cases), *p.shape), float("nan"), dtype=kind, device=place)

@@ -6,6 +6,8 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import numpy as np
+
 from ...errors import UsageError
 from . import nest_cpp, passes
 from .body import Body, Header, Sample, blocked
@@ -100,8 +102,10 @@ class _Header:
         return "\n".join(lines) + "\n"
 
     def _array(self, name: str, array) -> str:
-        values = self.body.values(array)
-        return f"__device__ const Scalar __align__(64) {name}[{array.size}] = {values};\n"
+        """Padded to whole vectors of 16 bytes: compilers widen loads up to their alignment."""
+        padded = np.pad(array, (0, -array.size % 4))
+        values = self.body.values(padded)
+        return f"__device__ const Scalar __align__(64) {name}[{padded.size}] = {values};\n"
 
     def _ports(self) -> list[str]:
         return [f"const Scalar *{p.name}" for p in self.program.inputs] + [
