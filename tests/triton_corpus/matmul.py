@@ -123,7 +123,7 @@ def matmul_float64(device):
     close(multiply(a, b, torch.float64, (32, 32, 16), precision="ieee"), exact(a, b), 1e-13, 1e-13)
 
 
-@entry()
+@entry(80, why="Triton 3.7 does not compile a product of int8 for sm_75")
 def matmul_int8(device):
     a, b = (integers(-128, 128, 64, 96, seed=s, dtype=torch.int8, device=device) for s in (0, 1))
     close(multiply(a, b.T, torch.int32), exact(a, b.T), 0, 0)
