@@ -117,7 +117,8 @@ def observe(
     Other options go to the virtual GPU: schedule, seed, workers, and checks (a vgpu.Checks: run under
     the sanitizer, and collect what it finds in `findings`), and fresh: names of arguments whose memory
     is as torch.empty leaves it, so that with checks reading it before the first launch that may write
-    it is a finding. Blocks nest; the inner one sees.
+    it is a finding; and sample: of a larger grid run about so many blocks and scale their counters,
+    which leaves outputs incomplete. Blocks nest; the inner one sees.
 
         with observe(count=True) as seen:
             kernel[grid, block](x, out, n)
@@ -127,12 +128,12 @@ def observe(
         from .. import targets
 
         target = targets.get(target)
-    unknown = set(options) - {"schedule", "seed", "workers", "checks", "fresh"}
+    unknown = set(options) - {"schedule", "seed", "workers", "checks", "fresh", "sample"}
     if unknown:
         raise UsageError(
             f"observe has no option {', '.join(sorted(unknown))}: expected target, count, "
-            "max_instructions, max_seconds, synchronous, caches, schedule, seed, workers, checks or "
-            "fresh"
+            "max_instructions, max_seconds, synchronous, caches, schedule, seed, workers, checks, "
+            "fresh or sample"
         )
     session = Session(target, count, max_instructions, max_seconds, synchronous, caches, options)
     token = _session.set(session)

@@ -50,6 +50,7 @@ class LaunchResult:
     early_collectives: int = 0  # `.sync` instructions that ran though member lanes were elsewhere
     findings: tuple[Fault, ...] = ()
     unchecked: int = 0  # tensors too large for the shadow memory of race checks: not checked
+    scale: float = 1.0  # of the counters: blocks of the grid over blocks that ran, see `sample`
 
 
 class Module:
@@ -101,7 +102,7 @@ class Module:
         memory: Memory | None = None, count: bool = True,
         max_instructions: int = 20_000_000_000, max_seconds: float = 60.0,
         schedule: str = "default", seed: int = 0, workers: int = 1, checks: Checks | None = None,
-        cache: CacheModel | None = None,
+        cache: CacheModel | None = None, sample: int | None = None,
     ) -> LaunchResult:  # fmt: skip
         """Run a kernel on `grid` blocks of `block` threads and wait for it.
 
@@ -113,6 +114,8 @@ class Module:
         one worker whatever `workers` says; None: only bounds, alignment, null and const.
         cache: also estimate what L1, L2 and DRAM do (`Counters.cache`); it needs counting and the
         default schedule, and runs on one worker.
+        sample: of a larger grid run only about so many blocks, from its beginning, middle and end, and
+        scale their counters to the whole grid; outputs are then incomplete.
 
         Raises LaunchError when the launch does not fit the kernel, UnsupportedInstruction when the
         kernel uses what the virtual GPU does not have. What the kernel does wrong is a value:
@@ -137,6 +140,13 @@ class Module:
         record.max_instructions, record.max_seconds = max_instructions, max_seconds
         if checks is not None and checks.bits:
             record.checks, record.max_findings = checks.bits, checks.max_findings
+        if sample is not None:
+            if sample < 1 or cooperative or cache is not None or record.checks:
+                raise UsageError(
+                    f"sample={sample}: expected at least one block, and no cooperative launch, cache "
+                    "model or checks, which need every block."
+                )
+            launch.sample = sample
         return launch.run(workers)
 
 
@@ -167,6 +177,8 @@ class _Launch:
         self.module, self.loaded, self.shape = module, loaded, shape
         self.count = count
         self.cache: CacheRun | None = None
+        self.sample: int | None = None  # blocks to run of a larger grid
+        self.scale = 1.0  # of the whole grid to the blocks that ran
         room = empty(len(params) + 16)  # aligned, as tensor maps among the parameters must be
         room[:] = np.frombuffer(params + bytes(16), np.uint8)
         self.params = (ctypes.c_char * room.nbytes).from_buffer(room.data)
@@ -220,7 +232,11 @@ class _Launch:
         workers = 1 if alone else max(1, min(workers, blocks // ranks))
         record.parallel = int(workers > 1)
         bounds = [ranks * (blocks // ranks * i // workers) for i in range(workers + 1)]
-        parts = [_Worker(record, first, last) for first, last in itertools.pairwise(bounds)]
+        spans = list(itertools.pairwise(bounds))
+        if self.sample is not None and self.sample < blocks:
+            spans, workers = sampled(blocks // ranks, self.sample // ranks, ranks), 1
+            self.scale = blocks / sum(last - first for first, last in spans)
+        parts = [_Worker(record, first, last) for first, last in spans]
         for part in parts:
             part.others = parts
             if self.windows is not None:
@@ -228,7 +244,8 @@ class _Launch:
                 part.raw.cluster_stride = self.window_bytes
         started = time.perf_counter()
         if workers == 1:
-            parts[0].run()
+            for part in parts:
+                part.run()
         else:
             threads = [threading.Thread(target=part.run) for part in parts]
             for thread in threads:
@@ -244,7 +261,7 @@ class _Launch:
             self._counters(parts), next((f for f in findings if f.severity == "error"), None),
             b"".join(p.printed for p in parts).decode(errors="replace"),
             seconds, sum(p.early_collectives for p in parts), findings,
-            sum(int(p.raw.unchecked) for p in parts),
+            sum(int(p.raw.unchecked) for p in parts), self.scale,
         )  # fmt: skip
 
     def _findings(self, parts: list[_Worker]) -> tuple[Fault, ...]:
@@ -281,15 +298,31 @@ class _Launch:
         program = self.loaded.program
         sites = np.sum([p.sites.view(np.uint64).reshape(-1, 9) for p in parts], axis=0)
         blocks = np.sum([p.blocks.view(np.uint64).reshape(-1, 2) for p in parts], axis=0)
+        if self.scale != 1:
+            sites = np.rint(sites * self.scale).astype(np.uint64)
+            blocks = np.rint(blocks * self.scale).astype(np.uint64)
         of = np.asarray(program.instruction_blocks, np.intp)
         shape = self.shape
         return collect(
             program.instructions, blocks[of, 0], blocks[of, 1],
             sites.view(layout.SITE).reshape(-1),
             shape.grid, shape.block,
-            unique_bytes=self.table.unique_bytes() if self.table and self.count else (0, 0),
+            unique_bytes=self.table.unique_bytes(self.scale) if self.table and self.count else (0, 0),
             cache=self.cache.results(build.runtime()) if self.cache else None,
         )  # fmt: skip
+
+
+def sampled(clusters: int, wanted: int, ranks: int) -> list[tuple[int, int]]:
+    """Up to three spans of blocks, at the beginning, middle and end of a grid: neighbors share data.
+
+    >>> sampled(100, 12, 1)
+    [(0, 4), (48, 52), (96, 100)]
+    """
+    each = max(1, wanted // 3)
+    if 3 * each >= clusters:
+        return [(0, clusters * ranks)]
+    middle = (clusters - each) // 2
+    return [(ranks * at, ranks * (at + each)) for at in (0, middle, clusters - each)]
 
 
 class _Worker:

@@ -84,14 +84,24 @@ class AllocationTable:
     def count(self) -> int:
         return len(self.rows)
 
-    def unique_bytes(self) -> tuple[int, int]:
-        """Bytes of the distinct sectors read and written so far; (0, 0) without counting."""
-        return _touched(self._read), _touched(self._written)
+    def unique_bytes(self, scale: float = 1.0) -> tuple[int, int]:
+        """Bytes of the distinct sectors read and written so far; (0, 0) without counting.
+
+        scale: of the whole grid to the blocks that ran; no span grows past its end.
+        """
+        whole = self.rows["end"] - self.rows["begin"]
+        return (
+            _touched(self._read, whole, scale),
+            _touched(self._written, whole, scale),
+        )
 
 
-def _touched(bitmaps: Iterable[np.ndarray]) -> int:
-    bits = sum(int.from_bytes(words.tobytes(), "little").bit_count() for words in bitmaps)
-    return SECTOR_BYTES * bits
+def _touched(bitmaps: Iterable[np.ndarray], whole: np.ndarray, scale: float) -> int:
+    total = 0
+    for words, nbytes in zip(bitmaps, whole):
+        touched = SECTOR_BYTES * int.from_bytes(words.tobytes(), "little").bit_count()
+        total += touched if scale == 1 else min(round(touched * scale), int(nbytes))
+    return total
 
 
 class Memory:
