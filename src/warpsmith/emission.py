@@ -292,8 +292,8 @@ def _launched(
 def launch_of(launch: dict[str, int], count: int) -> tuple[int, int, int, int]:
     """Grid, threads of a block, dynamic shared bytes and scalars of global workspace for `count`
     samples."""
-    threads, work = launch["threads"], launch["threads"] * launch["samples"]
-    grid = max(1, -(-count // work))
+    threads = launch["threads"]
+    grid = max(1, -(-count // launch["samples_of_block"]))
     if not launch["workspace_of_thread"]:
         return grid, threads, launch["shared_bytes"], 0
     grid = min(grid, GLOBAL_BLOCKS)

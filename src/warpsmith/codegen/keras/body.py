@@ -30,7 +30,7 @@ class Header:
     workspace: int  # scalars
     bytes_of_weights: int
     weights: bytes | None = None  # of the symbol `<namespace>_weights`, if they are not in the text
-    launch: dict[str, int] = field(default_factory=dict)  # CUDA: threads, samples, shared_bytes
+    launch: dict[str, int] = field(default_factory=dict)  # of a CUDA kernel
 
 
 def blocked(program: ir.Program, count: int) -> ir.Program:
@@ -100,16 +100,17 @@ class Body:
         arguments = []
         for i, v in enumerate(n.loads):
             if i in made.layouts:
-                arguments.append(f"detail::{self._constant(made.layouts[i])}")
+                arguments.append(f"detail::{self.constant(made.layouts[i])}")
             elif v.buffer in program.constants:
-                constant = self._constant(program.constants[v.buffer])
+                constant = self.constant(program.constants[v.buffer])
                 arguments.append(f"detail::{constant}{_shift(v)}")
             else:
                 arguments.append(_memory(program, v, offsets))
         arguments.append(_memory(program, n.out, offsets))
         return f"detail::{name}({', '.join(arguments)});"
 
-    def _constant(self, array: np.ndarray) -> str:
+    def constant(self, array: np.ndarray) -> str:
+        """The name of an array with these numbers."""
         array = np.asarray(array, DTYPES[self.dtype])
         key = (array.size, array.tobytes())
         name = self._names.setdefault(key, f"w{len(self._names)}")

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from ...errors import UsageError
-from . import nest_cpp, passes
+from . import chain, expressions, nest_cpp, passes
 from .body import Body, Header, Sample, blocked
 from .reader import Network
 
@@ -32,7 +32,8 @@ def write(network: Network, namespace: str, dtype: str, sample: Sample, version:
             f"{network.name}: stateful layers keep one state, and a kernel for many samples has none: "
             "use stateful=False with return_state=True, or target='cpp17'."
         )
-    return _Header(network, namespace, dtype, sample, version).header()
+    header = _Header(network, namespace, dtype, sample, version)
+    return header.tiled() if header.chain else header.header()
 
 
 class _Header:
@@ -41,10 +42,12 @@ class _Header:
         self.sample, self.version = sample, version
         self.program = passes.optimize(network.program)
         self.body = Body(dtype, MACHINE, "int")
+        self.chain = chain.find(self.program, dtype)
         self.width = 4 if dtype == "float" else 8
         single = max(1, passes.plan(self.program)[1])
         several = max(1, passes.plan(blocked(self.program, SAMPLES))[1])
         self.threads, self.samples, self.shared = self._shape(single, several)
+        self.samples_of_block = self.threads * self.samples
 
     def _shape(self, single: int, several: int) -> tuple[int, int, bool]:
         """Threads of a block, samples of a thread, and whether working memory is shared memory."""
@@ -70,10 +73,91 @@ class _Header:
         ]  # fmt: skip
         text = _as_device("\n".join(parts))
         launch = {
-            "threads": self.threads, "samples": self.samples, "shared_bytes": shared_bytes,
-            "workspace_of_thread": 0 if self.shared else workspace,
+            "threads": self.threads, "samples_of_block": self.threads * self.samples,
+            "shared_bytes": shared_bytes, "workspace_of_thread": 0 if self.shared else workspace,
         }  # fmt: skip
         return Header(text, workspace, self.body.bytes_of_weights, launch=launch)
+
+    def tiled(self) -> Header:
+        """A chain of dense layers: a block takes a tile of samples through all of them."""
+        c = self.chain
+        assert c is not None
+        self.threads, self.samples, self.shared = c.threads, 1, True
+        shared_bytes = c.shared_scalars * self.width
+        functions, calls = [], []
+        last = len(c.layers) - 1
+        halves = self._halves()
+        for i, layer in enumerate(c.layers):
+            rows, columns = layer.weights.shape
+            weights = self.body.constant(layer.padded.reshape(-1))
+            values = {k: f"{self.body.constant(row)}[o]" for k, row in enumerate(layer.extras)}
+            text = (
+                expressions.text(layer.finish, values)
+                .replace("<T>", "<Scalar>")
+                .replace("T(", "Scalar(")
+            )
+            functions.append(
+                f"// {layer.note}\nstruct Finish{i} {{\n"
+                f"  WARPSMITH_INLINE Scalar operator()(Scalar acc, int o) const {{ (void)o; return {text}; }}\n}};\n"
+            )
+            source, target = halves[i % 2], halves[(i + 1) % 2]
+            calls.append(
+                f"  layer<{c.tile}, {self.threads}, {rows}, {columns}>({source}, {target}, {weights}, Finish{i}());"
+            )
+        (x,), (y,) = self.program.inputs, self.program.outputs
+        run = [
+            f"WARPSMITH_INLINE void tile(const Scalar *{x.name}, Scalar *{y.name}, int count, Scalar *memory) {{",
+            f"  for (int i = threadIdx.x; i < {c.tile * x.size}; i += {self.threads}) {{",
+            f"    const int k = i / {c.tile}, s = i % {c.tile};",
+            f"    memory[k * {c.tile} + s] = s < count ? {x.name}[s * {x.size} + k] : Scalar(0);",
+            "  }",
+            "  __syncthreads();",
+            *calls,
+            f"  const Scalar *made = {halves[(last + 1) % 2]};",
+            f"  for (int i = threadIdx.x; i < count * {y.size}; i += {self.threads}) "
+            f"{y.name}[i] = made[i % {y.size} * {c.tile} + i / {y.size}];",
+            "  __syncthreads();",
+            "}\n",
+        ]
+        define = "#define WARPSMITH_KERAS_FLOAT\n" if self.dtype == "float" else ""
+        undefine = "#undef WARPSMITH_KERAS_FLOAT\n" if self.dtype == "float" else ""
+        self.samples_of_block = c.tile
+        parts = [
+            self._opening(), self._sizes(0, shared_bytes), _PRELUDE.read_text(), define,
+            chain.PRELUDE.read_text(), undefine, "namespace detail {\n",
+            *(self._array(*item) for item in self.body.arrays.items()), *functions, *run,
+            "} // namespace detail\n", self._test(), f"}} // namespace {self.name}\n",
+            self._tiled_kernel(), self._launcher(), "#endif\n",
+        ]  # fmt: skip
+        launch = {
+            "threads": self.threads, "samples_of_block": c.tile, "shared_bytes": shared_bytes,
+            "workspace_of_thread": 0,
+        }  # fmt: skip
+        return Header(_as_device("\n".join(parts)), 0, self.body.bytes_of_weights, launch=launch)
+
+    def _halves(self) -> list[str]:
+        """Where even and odd activations lie: each half as wide as its widest."""
+        assert self.chain is not None
+        widths = [layer.weights.shape[0] for layer in self.chain.layers]
+        widths.append(self.chain.layers[-1].weights.shape[1])
+        return ["memory", f"memory + {max(widths[::2]) * self.chain.tile}"]
+
+    def _tiled_kernel(self) -> str:
+        scalar = f"{self.name}::Scalar"
+        (x,), (y,) = self.program.inputs, self.program.outputs
+        tile = self.samples_of_block
+        return "\n".join(
+            [
+                f'extern "C" __global__ void __launch_bounds__({self.threads}) {self.name}_predict(',
+                f"    const {scalar} *{x.name}, {scalar} *{y.name}, long long count) {{",
+                f"  extern __shared__ __align__(16) {scalar} {self.name}_memory[];",
+                f"  for (long long at = (long long)blockIdx.x * {tile}; at < count; at += (long long)gridDim.x * {tile}) {{",
+                f"    const int here = count - at < {tile} ? int(count - at) : {tile};",
+                f"    {self.name}::detail::tile({x.name} + at * {x.size}, {y.name} + at * {y.size}, here, {self.name}_memory);",
+                "  }",
+                "}\n",
+            ]
+        )
 
     def _opening(self) -> str:
         guard = f"WARPSMITH_KERAS_{self.name.upper()}_CUH"
@@ -88,7 +172,7 @@ class _Header:
     def _sizes(self, workspace: int, shared_bytes: int) -> str:
         lines = [
             f"constexpr int threads = {self.threads};  // of a block",
-            f"constexpr int samples = {self.samples};  // of a thread",
+            f"constexpr int samples_of_block = {self.samples_of_block};",
             f"constexpr int shared_bytes = {shared_bytes};  // dynamic, of a block",
         ]
         if not self.shared:
@@ -195,8 +279,7 @@ class _Header:
                 f"  cudaError_t e = cudaFuncSetAttribute({self.name}_predict,",
                 "      cudaFuncAttributeMaxDynamicSharedMemorySize, shared_bytes);",
                 "  if (e != cudaSuccess) return e;",
-                "  const long long work = (long long)threads * samples;",
-                "  const unsigned blocks = (unsigned)((count + work - 1) / work);",
+                "  const unsigned blocks = (unsigned)((count + samples_of_block - 1) / samples_of_block);",
             ]
         lines += [
             f"  if (count > 0) {self.name}_predict<<<blocks, threads, shared_bytes, stream>>>({', '.join(names)});",
