@@ -40,9 +40,10 @@ class RawFinding(Protocol):
     count: int
 
 
-SAME_INSTRUCTION, BETWEEN_BLOCKS, COLLECTIVE, PARTIAL, SAME_VALUE = 1, 2, 4, 8, 16
+SAME_INSTRUCTION, BETWEEN_BLOCKS, COLLECTIVE, PARTIAL, SAME_VALUE, PROXY = 1, 2, 4, 8, 16, 32
 """Bits of VgFinding.hint: one instruction for both parties, parties of two blocks, a shuffle or vote
-between the two accesses, only some bytes of the access, two stores of one value."""
+between the two accesses, only some bytes of the access, two stores of one value, an asynchronous
+read with no fence.proxy.async."""
 
 _LOCAL_NAME = re.compile(r"E(\d+)([A-Za-z_]\w*)")
 
@@ -133,6 +134,15 @@ def _uninitialized(raw: RawFinding, does: str, other: Party | None) -> str:
 
 
 def _async(raw: RawFinding, does: str, other: Party | None) -> str:
+    if raw.hint & PROXY:
+        return (
+            f"{does} through the asynchronous proxy, with no fence.proxy.async since {other}"
+            + because("wgmma or a bulk copy of what plain stores wrote, without the fence")
+        )
+    if other is not None and other.action == "read":
+        return f"{does} while {other} may still be under way" + because(
+            "a stage given back before wgmma.wait_group, or before the bulk group is done"
+        )
     cause = "a missing cp.async.wait_group, or mbarrier wait, before the barrier"
     return f"{does} while {other} may still be under way" + because(cause)
 

@@ -27,8 +27,9 @@ def hint(e: Emitter, ins: ir.Instruction) -> None:
 @runtime("membar", "fence")
 def fence(e: Emitter, ins: ir.Instruction) -> None:
     """Memory is sequentially consistent here: fences matter to the sanitizer alone."""
-    orders = not ins.has("proxy", "proxy::async", "mbarrier_init")
-    e.op(ins, "vg_op_fence" if orders else "vg_op_nop")
+    proxy = ins.has("proxy", "proxy::async")
+    plain = not proxy and not ins.has("mbarrier_init")
+    e.op(ins, "vg_op_fence" if plain or ins.has("async") else "vg_op_nop", imm=int(proxy))
 
 
 @runtime("bra")

@@ -182,6 +182,10 @@ _HINTS = ("fence", "commit_group", "wait_group")
 @collective("wgmma")
 def wgmma(ins: Instruction, operands: Operands) -> str:
     """The product is computed at issue, so the fences and groups have nothing to wait for."""
+    if ins.has("commit_group"):
+        return "if (w->worker->check) vg_check_product_commit(w);"
+    if ins.has("wait_group"):
+        return f"if (w->worker->check) vg_check_product_wait(w, {operands.constant(0)});"
     if ins.has(*_HINTS):
         return "(void)w;"
     p = product_of(ins)

@@ -38,7 +38,9 @@ void vg_check_bulk_wait(VgWarp *w, uint32_t lanes, uint32_t pending);
 /* cp.async: the copy into `to` is issued; a lane's piece has landed. */
 void vg_check_copy(VgWarp *w, uint32_t site, const VgReach *to);
 void vg_check_landed(VgWarp *w, uint32_t site, uint32_t lane, uint64_t at, uint32_t bytes);
-/* A matrix unit (wgmma, tcgen05.mma) reads 16 or so bytes of an operand for this lane. */
+/* wgmma reads an operand: until wgmma.wait_group has seen its group end, nobody may write there. */
+void vg_check_product(VgWarp *w, uint32_t site, uint64_t at, uint32_t bytes);
+/* The matrix unit of tcgen05.mma reads 16 or so bytes of an operand for this lane. */
 void vg_check_operand(VgWarp *w, uint32_t site, uint32_t lane, uint64_t at, uint32_t bytes);
 
 /* ------------------------------------------------------------------------------- order */
@@ -47,6 +49,7 @@ void vg_check_operand(VgWarp *w, uint32_t site, uint32_t lane, uint64_t at, uint
 void vg_check_arrive(VgWarp *w, uint32_t lanes, uint64_t at);
 void vg_check_wait(VgWarp *w, uint32_t lanes, uint64_t at);
 void vg_check_fence(VgWarp *w, uint32_t lanes);
+void vg_check_proxy_fence(VgWarp *w);
 /* bar.warp.sync of these lanes (members: of each lane), and other collectives of a warp. */
 void vg_check_warp_sync(VgWarp *w, uint32_t lanes, const uint32_t *members);
 /* The running group arrives at a barrier of the block, waiting or not; the barrier opens. */

@@ -18,9 +18,9 @@ static VgParty party_of(const Check *c, uint32_t mark, uint32_t deed) {
   const VgLaunch *L = c->worker->launch;
   const Event *e = &c->log[mark >> MARK_SHIFT];
   VgParty p = {.site = e->site, .deed = deed, .lane = mark & MARK_LANE};
-  uint32_t warps = c->agents - PSEUDO;
-  p.warp = e->agent < warps ? e->agent : 0;
-  if (mark & MARK_ASYNC) p.deed = VG_DID_COPY;
+  uint32_t unit = c->warps + PSEUDO;   /* the first warp's matrix unit */
+  p.warp = e->agent < c->warps ? e->agent : e->agent >= unit ? e->agent - unit : 0;
+  if (mark & MARK_ASYNC && deed != VG_DID_READ) p.deed = VG_DID_COPY;
   else if (mark & MARK_ATOMIC) p.deed = deed == VG_DID_READ ? VG_DID_READ : VG_DID_ATOMIC;
   index_of(L, e->block, p.block);
   thread_of(L, p.warp * VG_LANES + p.lane, p.thread);

@@ -53,7 +53,7 @@ static void learn(Clock *clock, Entry e) {
 static void refresh(const Check *c, Clock *clock) {
   if (clock->set == c->set) return;
   const uint32_t *places = c->places + (uint64_t)clock->set * c->slots;
-  uint32_t warps = c->agents - PSEUDO;
+  uint32_t warps = c->warps;
   for (uint32_t s = 0; s < c->slots; s++) {
     uint32_t *times = clock->times + s * c->agents, least = UINT32_MAX;
     for (uint32_t i = 0; i < warps; i++) least = times[i] < least ? times[i] : least;
@@ -81,7 +81,7 @@ static int knows(const Check *c, Clock *clock, uint32_t block, uint32_t slot, ui
   for (uint32_t i = 0; i < clock->count; i++) {
     const Entry *e = &clock->entry[i];
     if (e->time < time || e->block != block || !(e->lanes >> lane & 1)) continue;
-    if (e->agent == agent || (e->agent == ANY_AGENT && agent < c->agents - PSEUDO)) return 1;
+    if (e->agent == agent || (e->agent == ANY_AGENT && agent < c->warps)) return 1;
   }
   return 0;
 }
@@ -110,9 +110,9 @@ void order_wrap(Check *c) {
   for (uint32_t s = 0; s < c->slots; s++) {
     BlockOrder *b = &c->blocks[s];
     b->start = b->floor = EVENT_FIRST;
-    for (uint32_t i = 0; i < c->agents - PSEUDO; i++) {
+    for (uint32_t i = 0; i < c->warps; i++) {
       WarpOrder *o = &b->warps[i];
-      o->full = o->together = o->released = o->groups = 0;
+      o->full = o->together = o->released = o->groups = o->products = o->proxy = 0;
       memset(o->fence, 0, sizeof o->fence);
       clear(c, o->known);
       while (o->extras) free(o->extra[--o->extras].clock);
@@ -130,8 +130,8 @@ void order_wrap(Check *c) {
  * last engine is that of bulk groups. */
 uint32_t order_engine(Check *c, const VgWarp *w, uint64_t barrier) {
   (void)w;
-  uint32_t first = c->agents - PSEUDO;
-  if (!barrier) return c->agents - 1;
+  uint32_t first = c->warps;
+  if (!barrier) return first + PSEUDO - 1;
   for (uint32_t i = 0; i < c->engines; i++)
     if (c->engine[i] == barrier) return first + i;
   if (c->engines == PSEUDO - 1) return first + (uint32_t)(barrier >> 3) % (PSEUDO - 1);
@@ -166,7 +166,7 @@ Order order_of(VgWarp *w, uint32_t lane, uint32_t mark) {
   const Event *e = &c->log[time];
   const BlockOrder *b = block_order(w);
   WarpOrder *o = warp_order(w);
-  int mine = e->block == w->block->number, engine = e->agent >= c->agents - PSEUDO;
+  int mine = e->block == w->block->number, engine = e->agent >= c->warps;
   if (mine && !engine && time <= b->floor) return ORDERED;
   if (mine && e->agent == w->index) return within_warp(w, o, lane, other, time);
   uint32_t slot = mine ? w->block->resident : slot_of(c, e->block);
@@ -311,9 +311,40 @@ void vg_check_bulk_wait(VgWarp *w, uint32_t lanes, uint32_t pending) {
   WarpOrder *o = warp_order(w);
   if (pending >= o->groups || pending >= GROUPS_KEPT) return;
   clear(c, c->scratch);
-  c->scratch->times[w->block->resident * c->agents + c->agents - 1] =
+  c->scratch->times[w->block->resident * c->agents + c->warps + PSEUDO - 1] =
       o->group[(o->groups - 1 - pending) % GROUPS_KEPT];
   take(w, lanes, c->scratch);
+}
+
+/* wgmma reads shared memory until its group has been waited for. */
+void vg_check_product_commit(VgWarp *w) {
+  WarpOrder *o = warp_order(w);
+  o->product[o->products++ % GROUPS_KEPT] = check_of(w)->events;
+}
+
+void vg_check_product_wait(VgWarp *w, uint32_t pending) {
+  Check *c = check_of(w);
+  WarpOrder *o = warp_order(w);
+  if (pending >= o->products || pending >= GROUPS_KEPT) return;
+  refresh(c, o->known);
+  uint32_t *time = &o->known->times[w->block->resident * c->agents + c->warps + PSEUDO + w->index];
+  uint32_t done = o->product[(o->products - 1 - pending) % GROUPS_KEPT];
+  if (*time < done) *time = done;
+  o->released = c->events, block_order(w)->learned = 1;
+}
+
+void vg_check_proxy_fence(VgWarp *w) {
+  Check *c = check_of(w);
+  warp_order(w)->proxy = warp_order(w)->released = c->events;
+}
+
+int order_proxied(VgWarp *w, uint32_t mark) {
+  Check *c = check_of(w);
+  uint32_t time = mark >> MARK_SHIFT;
+  const Event *e = &c->log[time];
+  if (time < EVENT_FIRST || e->agent >= c->warps || warp_order(w)->proxy >= time) return 1;
+  uint32_t slot = slot_of(c, e->block);
+  return slot == c->slots || c->blocks[slot].warps[e->agent].proxy >= time;
 }
 
 /* ------------------------------------------------------------------------ within a warp */
@@ -517,7 +548,7 @@ void order_close(Check *c) {
   for (uint32_t s = 0; c->blocks && s < c->slots; s++) {
     BlockOrder *b = &c->blocks[s];
     for (uint32_t i = 0; i < VG_BARRIERS; i++) free(b->barrier[i].clock);
-    for (uint32_t i = 0; b->warps && i < c->agents - PSEUDO; i++) {
+    for (uint32_t i = 0; b->warps && i < c->warps; i++) {
       WarpOrder *w = &b->warps[i];
       while (w->extras) free(w->extra[--w->extras].clock);
       free(w->known);
@@ -546,7 +577,7 @@ int vg_check_open(VgWorker *k) {
   if (!c) return 1;
   c->heap_before = L->heap_used ? *L->heap_used : 0;
   c->worker = k, c->checks = L->checks, c->slots = L->resident_blocks;
-  c->agents = L->warps_per_block + PSEUDO, c->events = EVENT_FIRST;
+  c->warps = L->warps_per_block, c->agents = 2 * c->warps + PSEUDO, c->events = EVENT_FIRST;
   c->log = check_room(NULL, EVENTS * sizeof *c->log);
   c->last = calloc(L->site_count + 1, sizeof *c->last);
   c->rows = calloc(L->table_count + 1, sizeof *c->rows);

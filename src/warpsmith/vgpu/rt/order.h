@@ -61,6 +61,8 @@ typedef struct WarpOrder {
   uint32_t fenced;      /* lanes that executed a fence */
   uint32_t fence[VG_LANES];             /* when */
   uint32_t groups, group[GROUPS_KEPT];  /* bulk groups committed, and when */
+  uint32_t products, product[GROUPS_KEPT];      /* wgmma groups, likewise */
+  uint32_t proxy;       /* the last fence.proxy.async of a lane */
 } WarpOrder;
 
 /* One phase of a barrier of the block. */
@@ -84,7 +86,8 @@ typedef struct HeapBlock { uint64_t at, bytes; uint32_t site, live, block[3], th
 typedef struct Check {
   VgWorker *worker;
   uint32_t checks;
-  uint32_t agents;      /* of a block: its warps, then PSEUDO copy engines */
+  uint32_t warps;       /* of a block */
+  uint32_t agents;      /* of a block: its warps, PSEUDO copy engines, a matrix unit for each warp */
   uint32_t slots;       /* resident blocks */
   uint32_t events;      /* the last one */
   uint32_t set;         /* number of the resident set, from 1 */
@@ -119,6 +122,8 @@ uint32_t order_engine(Check *c, const VgWarp *w, uint64_t barrier);
 void order_engine_done(VgWarp *w, uint32_t agent, uint64_t barrier, uint32_t event);
 
 typedef enum Order { UNORDERED, ORDERED, SAME_WARP, SAME_WARP_TOGETHER } Order;
+/* The last proxy fence of the thread that made this event, and of this warp. */
+int order_proxied(VgWarp *w, uint32_t mark);
 /* Does what `mark` says happen before what lane `lane` does now? */
 Order order_of(VgWarp *w, uint32_t lane, uint32_t mark);
 

@@ -270,7 +270,8 @@ const VgOp *vg_op_nop(const VgOp *o, VgWarp *w) { (void)w; return o + 1; }
 /* Fences need nothing where memory is sequentially consistent; the sanitizer wants to know of them. */
 const VgOp *vg_op_fence(const VgOp *o, VgWarp *w) {
   uint32_t lanes = vg_active(o, w);
-  if (lanes && vg_checking(w)) vg_check_fence(w, lanes);
+  if (lanes && vg_checking(w) && o->imm) vg_check_proxy_fence(w);
+  else if (lanes && vg_checking(w)) vg_check_fence(w, lanes);
   return o + 1;
 }
 

@@ -127,7 +127,7 @@ static void report(const Look *x, uint32_t lane, const Cell *cell, uint32_t kind
   check_report(x->w, &r);
 }
 
-enum { SAME_INSTRUCTION = 1, BETWEEN_BLOCKS = 2, COLLECTIVE = 4, PARTIAL = 8, SAME_VALUE = 16 };
+enum { SAME_INSTRUCTION = 1, BETWEEN_BLOCKS = 2, COLLECTIVE = 4, PARTIAL = 8, SAME_VALUE = 16, PROXY = 32 };
 
 static int strong(const Look *x) { return x->deed == VG_DID_ATOMIC || (x->order & VG_STRONG); }
 
@@ -195,7 +195,7 @@ static void compare(const Look *x, uint32_t lane, const Cell *cell, uint32_t mar
     return;
   }
   const Event *e = &x->c->log[mark >> MARK_SHIFT];
-  uint32_t warps = x->c->agents - PSEUDO;
+  uint32_t warps = x->c->warps;
   if ((mark & MARK_ASYNC) && e->agent < warps) {   /* cp.async that has not landed */
     if (x->c->checks & VG_CHECK_ASYNC)
       report(x, lane, cell, VG_FAULT_ASYNC_COPY, VG_ERROR, 0, mark, VG_DID_COPY);
@@ -205,7 +205,8 @@ static void compare(const Look *x, uint32_t lane, const Cell *cell, uint32_t mar
   if (found == ORDERED) return;
   if (mark & MARK_ASYNC) {
     if (x->c->checks & VG_CHECK_ASYNC)
-      report(x, lane, cell, VG_FAULT_ASYNC_COPY, VG_ERROR, 0, mark, VG_DID_COPY);
+      report(x, lane, cell, VG_FAULT_ASYNC_COPY, VG_ERROR, 0, mark,
+             other_deed == VG_DID_READ ? VG_DID_READ : VG_DID_COPY);
     return;
   }
   if (found != UNORDERED) {
@@ -427,6 +428,14 @@ void vg_check_landed(VgWarp *w, uint32_t site, uint32_t lane, uint64_t at, uint3
     if (cell[i].write & MARK_ASYNC) cell[i].write = mark;
 }
 
+/* The asynchronous proxy reads what threads have written with no fence.proxy.async since. */
+static void look_at_proxy(const Look *x, const Cell *cell, uint32_t lane) {
+  uint32_t mark = cell->write;
+  if (!x->s->window || (mark & MARK_ASYNC) || order_proxied(x->w, mark)) return;
+  if (x->c->checks & VG_CHECK_ASYNC)
+    report(x, lane, cell, VG_FAULT_ASYNC_COPY, VG_WARNING, PROXY, mark, VG_DID_WRITE);
+}
+
 void vg_check_bulk(VgWarp *w, uint32_t site, uint32_t lane, uint64_t at, uint64_t bytes,
                    uint32_t deed, uint64_t barrier) {
   Check *c = check_of(w);
@@ -436,17 +445,32 @@ void vg_check_bulk(VgWarp *w, uint32_t site, uint32_t lane, uint64_t at, uint64_
   if (!s || at + bytes > s->begin + s->bytes) return;
   look(&x, w, site, deed, 0, agent);
   x.s = s, x.mark |= MARK_ASYNC;
-  touch(&x, &s->cells[(at - s->begin) >> s->shift], bytes >> s->shift, lane);
+  Cell *cell = &s->cells[(at - s->begin) >> s->shift];
+  for (uint64_t i = 0; deed == VG_DID_READ && i < bytes >> s->shift; i++) look_at_proxy(&x, &cell[i], lane);
+  touch(&x, cell, bytes >> s->shift, lane);
   order_engine_done(w, agent, barrier, x.event);
 }
 
-void vg_check_operand(VgWarp *w, uint32_t site, uint32_t lane, uint64_t at, uint32_t bytes) {
+static void operand(VgWarp *w, uint32_t site, uint32_t lane, uint64_t at, uint32_t bytes, uint32_t agent) {
   Shadow *s = find_shadow(w, site, at);
   Look x;
   if (!s) return;
-  look(&x, w, site, VG_DID_READ, 0, w->index);
+  look(&x, w, site, VG_DID_READ, 0, agent);
   x.s = s;
-  touch(&x, &s->cells[(at - s->begin) >> s->shift], bytes >> s->shift, lane);
+  if (agent != w->index) x.mark |= MARK_ASYNC;
+  Cell *cell = &s->cells[(at - s->begin) >> s->shift];
+  for (uint32_t i = 0; i < bytes >> s->shift; i++) {
+    look_at_proxy(&x, &cell[i], lane);
+    read_cell(&x, &cell[i], lane);
+  }
+}
+
+void vg_check_operand(VgWarp *w, uint32_t site, uint32_t lane, uint64_t at, uint32_t bytes) {
+  operand(w, site, lane, at, bytes, w->index);
+}
+
+void vg_check_product(VgWarp *w, uint32_t site, uint64_t at, uint32_t bytes) {
+  operand(w, site, 0, at, bytes, check_of(w)->warps + PSEUDO + w->index);
 }
 
 /* ------------------------------------------------------------------------------ the heap */

@@ -460,6 +460,9 @@ void vg_print(VgWorker *worker, const char *text, uint64_t bytes);
 
 /* The sanitizer: these lanes executed a `.sync` instruction together. Only where worker->check is set. */
 void vg_check_together(VgWarp *w, uint32_t lanes);
+/* wgmma.commit_group and wait_group. */
+void vg_check_product_commit(VgWarp *w);
+void vg_check_product_wait(VgWarp *w, uint32_t pending);
 
 /* ------------------------------------------------------------------------ sched.c, for the host */
 

@@ -31,7 +31,7 @@ static int read_tile(VgWarp *w, uint32_t site, const VgTile *t, VgElement e, uin
         return 1;
       }
       uint32_t packed[4];
-      if (vg_checking(w)) vg_check_operand(w, site, 0, (uint64_t)(uintptr_t)w->block->shared + at, 16);
+      if (vg_checking(w)) vg_check_product(w, site, (uint64_t)(uintptr_t)w->block->shared + at, 16);
       memcpy(packed, w->block->shared + at, 16);
       if (vg_is_integer(e)) vg_unpack_integers(e, packed, 4, (int32_t *)values);
       else vg_unpack_floats(e, packed, 4, (float *)values);
