@@ -1,7 +1,7 @@
 """How much of a corpus of CUDA programs the virtual GPU takes: every distinct kernel, translated.
 
-Run: python benchmarks/corpus.py --path FOLDER [--path FOLDER …] [--json OUT]. Folders may also come
-from `$WARPSMITH_EXTERNAL`, separated as in PATH. Every .cu file below them is compiled by nvcc to
+Run: python benchmarks/corpus.py --path FOLDER[%N] [--path …] [--json OUT]. Folders may also come from
+`$WARPSMITH_EXTERNAL`, separated as in PATH; of FOLDER%N every N-th file is taken. Every .cu file below them is compiled by nvcc to
 PTX for each architecture (kept by content hash in --work, so that a second run only translates),
 kernels with equal code count once, and each is translated; --build also compiles what the
 translations need. Headers that this machine lacks (windows, images) are replaced by empty ones made
@@ -15,11 +15,9 @@ import argparse
 import hashlib
 import json
 import os
-import platform
 import re
 import subprocess
 import sys
-import time
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -27,6 +25,9 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "src"))
+sys.path.insert(0, str(ROOT / "benchmarks"))
+
+from about import about  # noqa: E402
 
 from warpsmith.errors import PtxError, UnsupportedInstruction  # noqa: E402
 from warpsmith.vgpu import analysis, build  # noqa: E402
@@ -63,11 +64,14 @@ class Tally:
 # ------------------------------------------------------------------------------------ compiling
 
 
-def sources(folders: list[Path], every: int) -> list[Path]:
-    """The .cu files below the folders; of each folder every n-th one."""
-    found = []
-    for folder in folders:
-        found += sorted(p for p in folder.rglob("*.cu") if p.is_file())[::every]
+def chosen(given: list[str]) -> dict[Path, list[Path]]:
+    """The .cu files below each folder; of FOLDER%N every N-th one."""
+    found = {}
+    for text in given:
+        name, _, every = text.partition("%")
+        folder = Path(name).resolve()
+        files = sorted(p for p in folder.rglob("*.cu") if p.is_file())
+        found[folder] = files[:: int(every or 1)]
     return found
 
 
@@ -212,10 +216,9 @@ def short(source: Path, folders: list[Path]) -> str:
 
 
 def build_handlers(handlers: dict[str, str]) -> dict:
-    """Compile what the translations need: how many handlers, and whether all of them compile."""
-    started = time.process_time()
+    """Compile what the translations need: one that does not compile ends the run."""
     build.HANDLERS.resolve(handlers, [])
-    return {"handlers": len(handlers), "seconds_cpu": round(time.process_time() - started, 2)}
+    return {"handlers": len(handlers)}
 
 
 # --------------------------------------------------------------------------------------- report
@@ -246,13 +249,6 @@ def summary(tally: Tally, compiled: list[Compiled], arch: str, folders: list[Pat
     }
 
 
-def commit() -> str:
-    done = subprocess.run(
-        ["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, capture_output=True, text=True
-    )
-    return done.stdout.strip()
-
-
 def nvcc_version() -> str:
     said = subprocess.run(["nvcc", "--version"], capture_output=True, text=True).stdout
     found = re.search(r"V([\d.]+)", said)
@@ -261,35 +257,28 @@ def nvcc_version() -> str:
 
 def options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--path", action="append", type=Path, default=[], metavar="FOLDER")
+    parser.add_argument("--path", action="append", default=[], metavar="FOLDER[%%N]")
     parser.add_argument("--include", action="append", type=Path, default=[], metavar="FOLDER")
     parser.add_argument("--arch", action="append", default=[], help="80, 90a (both by default)")
     parser.add_argument("--work", type=Path, default=build.cache_root() / "corpus")
-    parser.add_argument("--every", type=int, default=1, help="take every n-th file of a folder")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--seconds", type=float, default=120, help="for nvcc, a file")
     parser.add_argument("--build", action="store_true", help="compile the handlers too")
     parser.add_argument("--json", type=Path, default=None)
     given = parser.parse_args()
     external = os.environ.get("WARPSMITH_EXTERNAL", "")
-    given.path += [Path(p) for p in external.split(os.pathsep) if p]
+    given.path += [p for p in external.split(os.pathsep) if p]
     if not given.path:
         parser.error("no sources: pass --path FOLDER or set WARPSMITH_EXTERNAL")
     return given
 
 
 def run(given: argparse.Namespace) -> dict:
-    folders = [p.resolve() for p in given.path]
-    files = sources(folders, given.every)
+    by_folder = chosen(given.path)
+    folders, files = list(by_folder), [p for found in by_folder.values() for p in found]
     compiler = Compiler(given.work, folders, given.include, given.seconds)
-    found: dict = {
-        "what": "distinct CUDA kernels that translate",
-        "device": f"virtual ({platform.machine()}, {os.cpu_count()} CPUs)",
-        "versions": {"nvcc": nvcc_version(), "python": platform.python_version()},
-        "commit": commit(),
-        "folders": {f.name: sum(f in s.parents for s in files) for f in folders},
-        "arch": {},
-    }
+    found = about("virtual", nvcc=nvcc_version(),
+                  folders={f.name: len(p) for f, p in by_folder.items()}, arch={})  # fmt: skip
     for arch in given.arch or ["80", "90a"]:
         with ThreadPoolExecutor(given.jobs) as pool:
             compiled = list(pool.map(lambda s, a=arch: compiler(s, a), files))
