@@ -138,6 +138,16 @@ class _Translation:
 
 
 def emit(e: Emitter, ins: ir.Instruction) -> None:
+    """Append the ops of one instruction. Raises UnsupportedInstruction where no rule takes it, or where
+    its operands are not those that its rule knows (the cause says how)."""
+    try:
+        _emit(e, ins)
+    except (LookupError, ValueError, TypeError, AttributeError, StopIteration) as error:
+        why = f"its operands do not fit its form ({type(error).__name__}: {error})"
+        raise registry.unsupported(ins, why) from error
+
+
+def _emit(e: Emitter, ins: ir.Instruction) -> None:
     """Append the ops of one instruction, by the rule of its opcode."""
     if rule := registry.RUNTIME.get(ins.opcode):
         rule(e, ins)

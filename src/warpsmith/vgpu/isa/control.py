@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 _HINTS = (
     "griddepcontrol", "setmaxnreg", "prefetch", "prefetchu", "discard",
-    "applypriority", "pmevent", "fabric",
+    "applypriority", "pmevent",
 )  # fmt: skip
 """Instructions without effect here: memory is sequentially consistent, caches do not exist."""
 

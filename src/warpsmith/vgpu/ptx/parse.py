@@ -576,6 +576,8 @@ class _Parser:
     def _resolve_labels(self) -> None:
         for ins, scope, first in self.labels:
             position = 0 if ins.opcode == "bra" else len(ins.operands) - 1
+            if not ins.operands:
+                raise self.tokens.error(f"{ins.name!r} without a label", first)
             target = ins.operands[position]
             if ins.opcode == "brx" or not isinstance(target, ir.Symbol):
                 continue
