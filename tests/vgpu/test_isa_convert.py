@@ -168,11 +168,13 @@ case("cvt.rzi.ftz.s32.f32", 32, 32, to_integer("f32", "s32", "rzi", ftz=True), [
 
 
 def tf32(mode, relu=False, satfinite=False):
+    """As an H200 does: `.rna` cuts a NaN, the others make it canonical; `.satfinite` lowers infinity."""
+
     def oracle(x):
         value = decode(x, "f32")
         if value == NAN:
-            return FORMATS["f32"].nan
-        if abs(value) != math.inf:
+            x = x & ~0x1FFF if mode == "rna" else 0x7FFFE000
+        elif abs(value) != math.inf:
             step = 1 << 13
             size = x & 0x7FFFFFFF
             low = size & ~(step - 1)
@@ -180,8 +182,8 @@ def tf32(mode, relu=False, satfinite=False):
             up = {"rn": rest > Fraction(1, 2) or (rest == Fraction(1, 2) and low & step),
                   "rna": rest >= Fraction(1, 2), "rz": False}[mode]  # fmt: skip
             x = low + step * int(bool(up)) | x & 1 << 31
-        if satfinite and x & 0x7FFFFFFF == 0x7F800000:
-            x = x & 1 << 31 | 0x7F7FE000
+        if satfinite and x >> 23 & 255 == 255:
+            x -= 0x2000
         return 0 if relu and x >> 31 else x
 
     return oracle

@@ -171,7 +171,8 @@ for bits, values in ((32, WORDS), (64, LONGS)):
     positions = [0, 1, 7, 16, 31, 32, 33, 63, 64, 255, 256]
 
     def field(x, pos, length, n, is_signed):
-        pos, length = pos & 255, length & 255
+        if n == 32:
+            pos, length = pos & 255, length & 255
         if not length:
             return 0
         top = x >> min(pos + length - 1, n - 1) & 1
@@ -180,7 +181,8 @@ for bits, values in ((32, WORDS), (64, LONGS)):
         return sum(c << i for i, c in enumerate(cells))
 
     def inserted(a, x, pos, length, n):
-        pos, length = pos & 255, length & 255
+        if n == 32:
+            pos, length = pos & 255, length & 255
         for i in range(min(length, max(0, n - pos))):
             x = x & ~(1 << (pos + i)) | (a >> i & 1) << (pos + i)
         return x
@@ -274,6 +276,8 @@ for ka in "us":
 def nth_set(m, base, offset):
     """The manual's pseudo-code; it defines bases up to 31 alone."""
     offset = signed(offset, 32)
+    if offset == -(1 << 31):  # its magnitude is no int; an H200 gives 0
+        return 0
     if offset == 0:
         return base if m >> base & 1 else -1
     position, count, step = base, abs(offset) - 1, 1 if offset > 0 else -1

@@ -75,11 +75,17 @@ def from_float(form: Form, a: list[str]) -> str:
         return _pack_halves(form, a)
     if small:
         return _pack_small(form, [load(source, v) for v in a])
-    x = flush(form, source, a[0]) if source == "f32" else a[0]
+    half = target in _TO_HALF  # `.ftz` of a conversion to a half does nothing on a GPU
+    x = flush(form, source, a[0]) if source == "f32" and not half else a[0]
+    if source == "f32" and target == "f64" and form.has("ftz"):
+        x = f"w_nan_f32({x})"
     value = load(source, x)
     if target in FLOATS:
-        return finish(form.but(mods=_without_half_flush(form, target)), target,
-                      _float_to_float(form, target, source, x, value))  # fmt: skip
+        plain = form.but(mods=_without_half_flush(form, target))
+        value = _float_to_float(form, target, source, x, value)
+        if target == "f32" and (source in ("f64", "bf16") or not plain.mods) and not form.has("sat"):
+            return unsigned(32, flush(plain, target, value))  # a NaN keeps its payload
+        return finish(plain, target, value)
     return _float_to_integer(form, target, source, value)
 
 
@@ -111,7 +117,9 @@ def _float_to_float(form: Form, target: str, source: str, x: str, value: str) ->
     mode = MODES[form.one_of(MODES, "rn")]
     value = _integral(form, source, value)
     if target in _TO_HALF:
-        return _to_half(form, target, source, mode, value)
+        half = _to_half(form, target, source, mode, value)
+        keeps = source == "f64" and not form.has("sat", "relu", "satfinite")
+        return f"w_payload_{target}({x}, {half})" if keeps else half
     if target == "f32" and source == "f64" and mode:
         return f"w_directed_f64_to_f32({mode}, w_b64({value}))"
     if target == source and not form.has(*_INTEGRAL):
@@ -141,15 +149,19 @@ def _pack_halves(form: Form, a: list[str]) -> str:
 
 
 def _to_tf32(form: Form, x: str) -> str:
+    """Rounded to 10 bits of significand. A NaN is cut by `.rna` and made canonical by `.rn` and `.rz`;
+    `.satfinite` lowers what has the highest exponent by one unit, as ptxas's code does."""
     bits = f"((u32)({x}))"
     nudge = {"rna": "0x1000u", "rn": f"0xfffu + ({bits} >> 13 & 1)", "rz": "0"}
-    moved = f"({bits} + {nudge[form.one_of(nudge, 'rna')]}) & 0xffffe000u"
+    mode = form.one_of(nudge, "rna")
+    moved = f"({bits} + {nudge[mode]}) & 0xffffe000u"
     nan = f"({bits} & 0x7fffffffu) > 0x7f800000u"
-    value = f"({nan} ? 0x7fffffffu : {moved})"
+    value = f"({nan} ? {f'{bits} & 0xffffe000u' if mode == 'rna' else '0x7fffe000u'} : {moved})"
     if form.has("satfinite"):
-        largest = f"(({bits} & 0x80000000u) | 0x7f7fe000u)"
-        value = f"(({value} & 0x7fffffffu) == 0x7f800000u ? {largest} : {value})"
-    return finish(form.but(mods=("relu",) if form.has("relu") else ()), "f32", value)
+        value = f"({value} - (({value} & 0x7f800000u) == 0x7f800000u ? 0x2000u : 0))"
+    if form.has("relu"):
+        value = f"({value} >> 31 ? 0 : {value})"
+    return unsigned(32, value)
 
 
 def _pack_small(form: Form, values: list[str]) -> str:

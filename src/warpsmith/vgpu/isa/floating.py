@@ -36,8 +36,10 @@ def flush(form: Form, name: str, x: str) -> str:
 
 
 def finish(form: Form, name: str, x: str) -> str:
-    """A result's raw bits, flushed and clamped as the modifiers say."""
+    """A result's raw bits, flushed and clamped as the modifiers say, a NaN of f32 made canonical."""
     x = flush(form, name, x)
+    if name == "f32" and not form.has("sat", "relu"):
+        x = f"w_nan_f32({x})"
     for mod in ("sat", "relu"):
         if form.has(mod):
             x = f"w_{mod}_{name}({x})"
@@ -69,9 +71,20 @@ def add(form: Form, a: list[str]) -> str:
     name = form.type
     x, y = (flush(form, name, v) for v in a)
     if _mode(form):
-        return finish(form, name, _directed(form, form.base, [x, y]))
-    sum_ = f"{load(name, x)} {_SIGN[form.base]} {load(name, y)}"
-    return finish(form, name, store(name, sum_))
+        value = _directed(form, form.base, [x, y])
+        value = flush_tiny(form, "product", [x, y], value) if form.base == "mul" else value
+        return finish(form, name, value)
+    value = store(name, f"{load(name, x)} {_SIGN[form.base]} {load(name, y)}")
+    if form.base == "mul":
+        value = flush_tiny(form, "product", [x, y], value)
+    return finish(form, name, value)
+
+
+def flush_tiny(form: Form, operation: str, a: list[str], value: str) -> str:
+    """With `.ftz`: a product or fma whose exact value is subnormal is flushed before it is rounded."""
+    if not form.has("ftz") or form.type not in ("f32", "f16"):
+        return value
+    return f"w_ftz_{operation}_{form.type}({', '.join(a)}, {value})"
 
 
 def widened(form: Form, a: list[str]) -> tuple[Form, list[str]]:
@@ -104,23 +117,33 @@ def fma(form: Form, a: list[str]) -> str:
     name = form.type
     x = [flush(form, name, v) for v in a]
     if _mode(form):
-        return finish(form, name, _directed(form, "fma", x))
+        return finish(form, name, flush_tiny(form, "fma", x, _directed(form, "fma", x)))
     operands = ", ".join(load(name, v) for v in x)
-    return finish(form, name, store(name, f"w_fma_{name}({operands})"))
+    value = store(name, f"w_fma_{name}({operands})")
+    return finish(form, name, flush_tiny(form, "fma", x, value))
 
 
-@alu("fma", types="f16 bf16", mods=f"{_ROUNDED} ftz sat relu", also="f32")
+@alu("fma", types="f16 bf16", mods=f"{_ROUNDED} ftz sat relu oob", also="f32")
 def fma_half(form: Form, a: list[str]) -> str:
     name = form.type
     if "f32" in form.types:
         return fma(*widened(form, a))
     if _mode(form):
         return form.refuse("half precision rounds to nearest")
-    operands = ", ".join(flush(form, name, v) for v in a)
-    return finish(form, name, f"w_fma_{name}({operands})")
+    x = [flush(form, name, v) for v in a]
+    value = flush_tiny(form, "fma", x, f"w_fma_{name}({', '.join(x)})")
+    return finish(form, name, out_of_bounds(form, x, value))
 
 
-@alu("fma", types="f16x2 bf16x2 f32x2", mods=f"{_ROUNDED} ftz sat relu")
+def out_of_bounds(form: Form, a: list[str], value: str) -> str:
+    """`.oob`: an operand that marks what was loaded out of bounds, 0xffff, makes the result zero."""
+    if not form.has("oob"):
+        return value
+    marked = " | ".join(f"((u32)({x}) == 0xffffu)" for x in a[:2])
+    return f"(({marked}) ? 0 : {value})"
+
+
+@alu("fma", types="f16x2 bf16x2 f32x2", mods=f"{_ROUNDED} ftz sat relu oob")
 def fma_packed(form: Form, a: list[str]) -> str:
     return packed(form, a, fma if form.type == "f32x2" else fma_half)
 
@@ -183,6 +206,10 @@ def negate(form: Form, a: list[str]) -> str:
     sign = FLOATS[form.type][2]
     operation = f"^ {sign}" if form.base == "neg" else f"& ~{sign}"
     value = unsigned(form.width, f"({a[0]}) {operation}")
+    if form.type == "f64":
+        return f"w_quiet_f64({a[0]}, {value})"
+    if form.type != "f32":
+        value = f"w_nan_{form.type}({value})"
     return finish(form, form.type, value)
 
 
@@ -203,6 +230,7 @@ def minimum(form: Form, a: list[str]) -> str:
         best = f"{function}({best}, {other})"
     if form.has("xorsign"):
         best = f"{best} | (({' ^ '.join(x)}) & {sign})"
+        best = f"w_nan_{name}({best})" if name != "f64" else best
     return unsigned(bits, best)
 
 
@@ -231,7 +259,7 @@ def testp(form: Form, a: list[str]) -> str:
         "infinite": f"{m} == {inf}",
         "number": f"{m} <= {inf}",
         "notanumber": f"{m} > {inf}",
-        "normal": f"({m} < {inf}) & ({m} >= {least})",
+        "normal": f"({m} < {inf}) & (({m} >= {least}) | ({m} == 0))",
         "subnormal": f"({m} != 0) & ({m} < {least})",
     }[form.mods[0]]
     return f"(u32)({test})"

@@ -42,13 +42,15 @@ static uint32_t brain(uint32_t op, uint32_t old, uint32_t x) {
 static uint32_t single(uint32_t op, int flush, uint32_t old, uint32_t x) {
   if (op == VG_ATOM_MIN) return w_min_f32(old, x);
   if (op == VG_ATOM_MAX) return w_max_f32(old, x);
-  if (!flush) return w_b32(w_f32(old) + w_f32(x));
-  return w_ftz_f32(w_b32(w_f32(w_ftz_f32(old)) + w_f32(w_ftz_f32(x))));
+  if (!flush) return w_nan_f32(w_b32(w_f32(old) + w_f32(x)));
+  return w_nan_f32(w_ftz_f32(w_b32(w_f32(w_ftz_f32(old)) + w_f32(w_ftz_f32(x)))));
 }
 
+/* The GPU's f64 addition in memory passes a NaN on as it is, a signaling one too. */
 static uint64_t full(uint32_t op, uint64_t old, uint64_t x) {
   if (op == VG_ATOM_MIN) return w_min_f64(old, x);
   if (op == VG_ATOM_MAX) return w_max_f64(old, x);
+  if (w_is_nan_f64(old) | w_is_nan_f64(x)) return w_is_nan_f64(old) ? old : x;
   return w_b64(w_f64(old) + w_f64(x));
 }
 

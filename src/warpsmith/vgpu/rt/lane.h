@@ -36,6 +36,13 @@ W_FN u64 w_sat_f64(u64 x) {
 }
 W_FN u32 w_sat_f16(u32 x) { return (s16)x > 0 && x <= 0x7c00u ? (x < 0x3c00u ? x : 0x3c00u) : 0; }
 W_FN u32 w_sat_bf16(u32 x) { return (s16)x > 0 && x <= 0x7f80u ? (x < 0x3f80u ? x : 0x3f80u) : 0; }
+/* The canonical NaN that a GPU's arithmetic gives whatever NaN it was given. Arithmetic of f64 keeps the
+   payload and sets the quiet bit, as a CPU's does. */
+W_FN u32 w_nan_f32(u32 x) { float f = w_f32(x); return f != f ? 0x7fffffffu : x; }
+W_FN u32 w_nan_f16(u32 x) { return (x & 0x7fffu) > 0x7c00u ? 0x7fffu : x; }
+W_FN u32 w_nan_bf16(u32 x) { return (x & 0x7fffu) > 0x7f80u ? 0x7fffu : x; }
+/* `changed` (a negation, a magnitude), or x made quiet where it is a NaN */
+W_FN u64 w_quiet_f64(u64 x, u64 changed) { double f = w_f64(x); return f != f ? x | 1ull << 51 : changed; }
 /* negative to +0, NaN to the canonical NaN */
 W_FN u32 w_relu_f32(u32 x) { float f = w_f32(x); return f != f ? 0x7fffffffu : f > 0.f ? x : 0; }
 W_FN u32 w_relu_f16(u32 x) { return (x & 0x7fffu) > 0x7c00u ? 0x7fffu : x & 0x8000u ? 0 : x; }
@@ -94,6 +101,13 @@ W_FN double w_odd_u64(u64 x) {
 W_FN double w_odd_s64(u64 x) { return (s64)x < 0 ? -w_odd_u64(0 - x) : w_odd_u64(x); }
 W_FN u32 w_d2h(double x) { return w_f2h(w_odd_f32(x)); }
 W_FN u32 w_d2b(double x) { return w_f2b(w_odd_f32(x)); }
+/* cvt from f64 keeps a NaN's sign and the top of its payload */
+W_FN u32 w_payload_f16(u64 x, u32 r) {
+  return x << 1 > 0xffe0000000000000ull ? (u32)(x >> 48 & 0x8000) | 0x7e00u | (u32)(x >> 42 & 0x1ff) : r;
+}
+W_FN u32 w_payload_bf16(u64 x, u32 r) {
+  return x << 1 > 0xffe0000000000000ull ? (u32)(x >> 48 & 0x8000) | 0x7fc0u | (u32)(x >> 45 & 0x3f) : r;
+}
 
 /* 8-bit floats, saturated to the largest finite; subnormals round where their unit is a float's */
 #define W_SMALL(NAME, MANT, BIAS, UNIT, MAX)                                                       \
@@ -150,6 +164,25 @@ W_MINMAX(f64, u64, s64, 0x8000000000000000ull, 0x7ff0000000000000ull, 0x7fffffff
 W_MINMAX(f16, u16, s16, 0x8000, 0x7c00, 0x7fff)
 W_MINMAX(bf16, u16, s16, 0x8000, 0x7f80, 0x7fff)
 #undef W_MINMAX
+
+/* `.ftz` flushes a product or fma that is subnormal before it is rounded: one that rounds up to the
+   least normal number is flushed too. */
+W_FN u32 w_ftz_product_f32(u32 a, u32 b, u32 r) {
+  double p = (double)w_f32(a) * (double)w_f32(b);
+  return (p < 0 ? -p : p) < 0x1p-126 ? r & 0x80000000u : r;
+}
+W_FN u32 w_ftz_fma_f32(u32 a, u32 b, u32 c, u32 r) {
+  double p = w_odd_sum((double)w_f32(a) * (double)w_f32(b), (double)w_f32(c));
+  return (p < 0 ? -p : p) < 0x1p-126 ? r & 0x80000000u : r;
+}
+W_FN u32 w_ftz_product_f16(u32 a, u32 b, u32 r) {
+  float p = w_h2f(a) * w_h2f(b);
+  return (p < 0 ? -p : p) < 0x1p-14f ? r & 0x8000u : r;
+}
+W_FN u32 w_ftz_fma_f16(u32 a, u32 b, u32 c, u32 r) {
+  double p = (double)w_h2f(a) * (double)w_h2f(b) + (double)w_h2f(c);
+  return (p < 0 ? -p : p) < 0x1p-14 ? r & 0x8000u : r;
+}
 
 /* Special functions, in f32, within the errors that the PTX manual documents. */
 W_FN u32 w_rcp_f32(u32 x) { return w_b32(1.f / w_f32(x)); }
@@ -321,16 +354,15 @@ W_FN u64 w_mask64(u32 n) { return n > 63 ? ~0ull : (1ull << (n & 63)) - 1; }
 W_FN u32 w_bfe_u32(u32 a, u32 pos, u32 len) {
   return w_shr_u32(a, pos & 255) & w_mask32(len & 255);
 }
-W_FN u64 w_bfe_u64(u64 a, u32 pos, u32 len) {
-  return w_shr_u64(a, pos & 255) & w_mask64(len & 255);
-}
+/* 64-bit fields take the whole of position and length; 32-bit ones their low byte */
+W_FN u64 w_bfe_u64(u64 a, u32 pos, u32 len) { return w_shr_u64(a, pos) & w_mask64(len); }
 W_FN u32 w_bfe_s32(u32 a, u32 pos, u32 len) { /* the field's top bit, or the word's, fills up */
   u32 p = pos & 255, n = len & 255, m = w_mask32(n), top = p + n - 1;
   u32 s = n && (a >> (top > 31 ? 31 : top) & 1) ? ~m : 0;
   return n ? (w_shr_s32(a, p) & m) | s : 0;
 }
 W_FN u64 w_bfe_s64(u64 a, u32 pos, u32 len) {
-  u32 p = pos & 255, n = len & 255, top = p + n - 1;
+  u32 p = pos > 64 ? 64 : pos, n = len > 64 ? 64 : len, top = p + n - 1;
   u64 m = w_mask64(n), s = n && (a >> (top > 63 ? 63 : top) & 1) ? ~m : 0;
   return n ? (w_shr_s64(a, p) & m) | s : 0;
 }
@@ -339,8 +371,8 @@ W_FN u32 w_bfi32(u32 a, u32 b, u32 pos, u32 len) {
   return (w_shl32(a, pos & 255) & m) | (b & ~m);
 }
 W_FN u64 w_bfi64(u64 a, u64 b, u32 pos, u32 len) {
-  u64 m = w_shl64(w_mask64(len & 255), pos & 255);
-  return (w_shl64(a, pos & 255) & m) | (b & ~m);
+  u64 m = w_shl64(w_mask64(len), pos);
+  return (w_shl64(a, pos) & m) | (b & ~m);
 }
 W_FN u32 w_szext_s32(u32 a, u32 n) { /* sign-extend from bit n - 1 */
   u32 k = n > 31 ? 0 : 32 - n;

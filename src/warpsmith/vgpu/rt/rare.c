@@ -106,6 +106,7 @@ u32 w_encode_ue8m0(u32 mode, u32 saturate, float x) { /* the exponent of |x| alo
 
 u32 w_fns(u32 mask, u32 base, u32 offset) { /* find the offset-th set bit from `base` */
   s32 n = (s32)offset, step = n < 0 ? -1 : 1, pos = (s32)(base & 31);
+  if (n == INT32_MIN) return 0; /* as an H200 gives; its magnitude is no int */
   if (n == 0) return mask >> pos & 1 ? (u32)pos : ~0u;
   for (s32 left = n < 0 ? -n : n; pos >= 0 && pos < 32; pos += step)
     if (mask >> pos & 1 && --left == 0) return (u32)pos;
