@@ -38,7 +38,7 @@ extern "C" __global__ void i_bitonic(const u32* in, u32* out, int n) {
     int o = t ^ j; if (o > t) { bool up = !(t & k); u32 a = s[t], b = s[o]; if ((a > b) == up) s[t] = b, s[o] = a; } __syncthreads(); }
   out[i] = s[t];
 }
-extern "C" __global__ void i_histogram(const u32* in, u32* out, int n) { EACH atomicAdd(out + in[i] % n, 1u); atomicMax(out + in[i] / 3 % n, in[i] & 0xff00); }
+extern "C" __global__ void i_histogram(const u32* in, u32* out, int n) { EACH atomicAdd(out + in[i] % n, 1u); }
 extern "C" __global__ void i_life(const u32* in, u32* out, int n) { EACH u32 w = in[i], l = in[(i + n - 1) % n], r = in[(i + 1) % n], o = 0;
   for (int b = 0; b < 32; b++) { u32 m = __funnelshift_r(w, w, b + 31) & 7, a = __popc(m) + __popc(__funnelshift_r(l, l, b) & 3) + __popc(__funnelshift_r(r, r, b) & 3); o |= (u32)(a == 3) << b; } out[i] = o; }
 

@@ -93,7 +93,7 @@ def test_spelling(body):
 
 
 @pytest.mark.parametrize("body", [
-    "vadd.s32.s32.s32 %r9, %r1, %r1;",
+    "vadd.s64.s32.s32 %r9, %r1, %r1;",
     "mma.sync.aligned.m8n8k4.row.col.f16.f16.f16.f16 {%r2,%r3}, {%r2,%r3}, {%r2,%r3}, {%r2,%r3};",
     "mma.sync.aligned.m16n8k16.row.col.f32.f16.bf16.f32 {%f1,%f2,%f3,%f4}, {%r1,%r1,%r1,%r1}, {%r1,%r1}, {%f1,%f2,%f3,%f4};",
     "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%f1,%f2,%f3,%f4}, {%r1,%r1}, {%r1,%r1}, {%f1,%f2,%f3,%f4};",

@@ -10,6 +10,7 @@ from .handlers import emit_alu, emit_collective
 from .isa import load_rules, registry
 from .program import Op, Program
 from .ptx import ir
+from .ptx.parse import MALFORMED
 
 _RECURSION_STACK_BYTES = 1 << 20
 _RECURSION_LOCAL_BYTES = 1 << 16
@@ -101,7 +102,7 @@ class _Translation:
             if ins.opcode == "bra":
                 target = labels.get(getattr(ins.operands[0], "name", ""), block.index + 1)
                 e.spin = target <= block.index and waiting[block.index + 1] > waiting[target]
-            emit(e, ins)
+            emit_typed(e, ins)
         self.block_count += 1
 
     def _link_calls(self) -> None:
@@ -135,6 +136,15 @@ class _Translation:
             at += len(body)
             bodies += body
         return words + bodies
+
+
+def emit_typed(e: Emitter, ins: ir.Instruction) -> None:
+    """Append an instruction's ops; one whose operands are not what its rule takes is refused."""
+    try:
+        emit(e, ins)
+    except MALFORMED as error:
+        why = f"its operands or modifiers do not fit ({type(error).__name__}: {error})"
+        raise registry.unsupported(ins, why) from error
 
 
 def emit(e: Emitter, ins: ir.Instruction) -> None:

@@ -83,7 +83,11 @@ def from_float(form: Form, a: list[str]) -> str:
     if target in FLOATS:
         plain = form.but(mods=_without_half_flush(form, target))
         value = _float_to_float(form, target, source, x, value)
-        if target == "f32" and (source in ("f64", "bf16") or not plain.mods) and not form.has("sat"):
+        if (
+            target == "f32"
+            and (source in ("f64", "bf16") or not plain.mods)
+            and not form.has("sat")
+        ):
             return unsigned(32, flush(plain, target, value))  # a NaN keeps its payload
         return finish(plain, target, value)
     return _float_to_integer(form, target, source, value)

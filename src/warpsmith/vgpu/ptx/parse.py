@@ -21,9 +21,23 @@ _NUMBERED = re.compile(r"(.*?)(\d+)$")
 _INLINED_AT = re.compile(r"@\[ ([^\n@]+?):(\d+):(\d+)")
 
 
+# what Python says of a text whose tokens are not what the grammar wants at that place
+MALFORMED = (ValueError, TypeError, AttributeError, LookupError, ArithmeticError, RecursionError,
+             AssertionError)  # fmt: skip
+MAX_VARIABLE_BYTES = 1 << 40
+
+
 def parse(text: str) -> ir.Module:
     """The module that a PTX text describes; raises PtxSyntaxError with line and column."""
-    return _Parser(text).module()
+    parser = _Parser(text)
+    try:
+        return parser.module()
+    except MALFORMED as error:
+        last = len(parser.tokens.texts) - 1
+        at = min(max(parser.tokens.at - 1, 0), last)
+        found = parser.tokens.texts[at] or "the end of the text"
+        why = "it is nested too deep" if isinstance(error, RecursionError) else str(error)
+        raise parser.tokens.error(f"malformed at {found!r}: {why}", at) from error
 
 
 @lru_cache(4096)
@@ -184,6 +198,9 @@ class _Parser:
             word = self.tokens.next()[1:]
             if word == "align":
                 value = int(self.tokens.next())
+                if value < 1 or value & value - 1 or value > 1 << 20:
+                    raise self.tokens.error(f"alignment {value} is no power of two up to 2**20",
+                                            self.tokens.at - 1)  # fmt: skip
                 align = align if pointer else value
             elif word in ir.TYPE_BITS:
                 kind = word
@@ -219,6 +236,8 @@ class _Parser:
         if not kind:
             raise self.tokens.error(f"variable {name!r} has no type")
         align = align or (vector * ir.TYPE_BITS[kind] // 8 if vector > 1 else 0)
+        if count * ir.TYPE_BITS[kind] > 8 * MAX_VARIABLE_BYTES:
+            raise self.tokens.error(f"variable {name!r} is too large", self.tokens.at - 1)
         variable = ir.Variable(name, space, kind, count, align, pointer=pointer)
         if kind in _OPAQUE and self.tokens.accept("="):
             self._opaque()
