@@ -286,6 +286,12 @@ SPOILED = {
     "not a multiple of 16": lambda raw: raw[:8] + (100).to_bytes(8, "little") + raw[16:],
     "elements in dimension 0, allowed are 1 to 256": lambda raw: raw[:60] + (300).to_bytes(4, "little") + raw[64:],
     "element stride is 9": lambda raw: raw[:81] + b"\x09" + raw[82:],
+    "element stride is 0 in dimension 1": lambda raw: raw[:81] + b"\0" + raw[82:],
+    "element stride is 0 in dimension 0": lambda raw: raw[:80] + b"\0" + raw[81:],
+    "has 255 dimensions": lambda raw: raw[:85] + b"\xff" + raw[86:],
+    "element type is one of sm_100": lambda raw: raw[:86] + b"\x0e" + raw[87:],
+    "none of 0, 32, 64 and 128": lambda raw: raw[:88] + b"\x04" + raw[89:],
+    "one for im2col": lambda raw: raw[:90] + b"\x01" + raw[91:],
     "interleaved": lambda raw: raw[:87] + b"\x01" + raw[88:],
 }  # fmt: skip
 
@@ -303,6 +309,40 @@ def test_a_map_that_cannot_be_used_is_a_fault_with_its_line(words):
     assert fault.kind == "illegal-access"
     assert words in fault.message
     assert "cp.async.bulk.tensor" in ptx.splitlines()[fault.ptx_line - 1]
+
+
+def test_maps_of_any_bytes_are_faults_or_copies_and_never_more():
+    """Random fields in a map that says it is one: the process survives, and what is wrong is named."""
+    rng, kinds = np.random.default_rng(5), set()
+    array, out = copy_of(values((20, 48), "float32")), copy_of(np.zeros(512, np.uint8))
+    memory = vgpu.Memory()
+    memory.register(array.ctypes.data, array.nbytes, "tensor")
+    memory.register(out.ctypes.data, out.nbytes, "out")
+    good = np.frombuffer(map_of(array, "float32", (8, 16)).encode(array.ctypes.data), np.uint8)
+    prefetch = oracle.load_kernel(2, wait=False).replace(
+        "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes\n    [%r3], [%d2, {%c0, %c1}], [%r7]",
+        "cp.async.bulk.prefetch.tensor.2d.L2.global.tile [%d2, {%c0, %c1}]",
+    )
+    assert "prefetch" in prefetch
+    for i in range(300):
+        raw = good.copy()
+        at = rng.choice(108, rng.integers(1, 4))
+        raw[at] = rng.integers(0, 256, len(at))
+        args = [raw.tobytes(), out.ctypes.data, 512, numbers((0, 0)), bytes(8), 0]
+        ptx = prefetch if i % 2 else oracle.load_kernel(2)
+        result = module(ptx).launch(
+            "load", (1,), BLOCK, args, memory=memory, shared_bytes=1024, max_seconds=5
+        )
+        kinds.add(result.fault.kind if result.fault else "")
+    assert kinds <= {
+        "",
+        "illegal-access",
+        "misaligned",
+        "out-of-bounds",
+        "null-pointer",
+        "deadlock",
+    }
+    assert {"", "illegal-access", "out-of-bounds"} <= kinds
 
 
 def test_misaligned_ends():

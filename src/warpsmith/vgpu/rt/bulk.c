@@ -219,6 +219,14 @@ static int read_map(VgTransfer *t, uint64_t at) {
   return 0;
 }
 
+/* A map made on the device may lack fields. */
+static int measurable(const VgTensorMap *m) {
+  if (m->magic != VG_MAP_MAGIC || m->rank - 1u >= 5) return 0;
+  for (uint32_t i = 0; i < m->rank; i++)
+    if (!m->step[i]) return 0;
+  return 1;
+}
+
 static int describe(const Form *f, VgTransfer *t) {
   VgWarp *w = t->warp;
   t->to = vg_slot(w, &f->to, t->lane), t->from = vg_slot(w, &f->from, t->lane);
@@ -236,7 +244,7 @@ static int describe(const Form *f, VgTransfer *t) {
   if (read_map(t, f->to_shared || f->kind == VG_BULK_PREFETCH ? t->from : t->to)) return 1;
   for (int i = 0; i < 5; i++) t->at[i] = (int32_t)vg_slot(w, &f->at[i], t->lane);
   for (int i = 0; i < 3; i++) t->offset[i] = (int32_t)(uint16_t)vg_slot(w, &f->offset[i], t->lane);
-  t->bytes = t->map.magic == VG_MAP_MAGIC && t->map.step[0] ? vg_tensor_box(t) : 0;
+  t->bytes = measurable(&t->map) ? vg_tensor_box(t) : 0; /* vg_tensor_check says what is wrong with others */
   return 0;
 }
 
@@ -269,10 +277,9 @@ static int tell(const VgTransfer *t) {
 
 /* The same place in each destination block, and its barrier there. */
 static int multicast(const VgTransfer *t, uint32_t blocks) {
-  uint64_t size = (uint64_t)(t->warp->block->shared_bytes);
   const VgBlock *to = owner(t->warp->worker, t->to, 1), *barrier = owner(t->warp->worker, t->barrier, 8);
   int echo = 0;
-  (void)size;
+  if (!to || !barrier) return bad_end(t, VG_FAULT_OUT_OF_BOUNDS, t->to, 1, 1, 1);
   for (uint32_t rank = 0; rank < 16; rank++) {
     if (!(blocks >> rank & 1)) continue;
     const VgBlock *b = vg_cluster_block(t->warp, rank);

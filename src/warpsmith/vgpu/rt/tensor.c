@@ -11,7 +11,7 @@
 #include "bulk.h"
 #include "lane.h"
 
-enum { MAX_ROW = 256 * 8 };
+enum { MAX_ROW = 256 * 8, SHARED_MOST = 256 << 10 };
 
 static const uint8_t TYPE_BYTES[VG_T_LAST] = {1, 2, 4, 4, 8, 8, 2, 4, 4, 8, 2, 4, 4};
 
@@ -119,6 +119,7 @@ int vg_tensor_check(const VgTransfer *t) {
   if (m->interleave) return bad(t, "the tensor map is interleaved, which the virtual GPU does not have");
   if (m->swizzle > 3 || m->atomicity) return bad(t, "the tensor map's swizzle is none of 0, 32, 64 and 128 bytes");
   if (check_shape(t) || check_row(t) || (t->kind == VG_BULK_REDUCE && check_reduction(t))) return 1;
+  if (vg_tensor_box(t) > SHARED_MOST) return bad(t, "the tensor map's box is larger than any shared memory");
   if (m->address % 16) return misaligned(t, m->address, 16, VG_GLOBAL);
   uint64_t shared = t->to_shared ? t->to : t->from;
   if (t->kind != VG_BULK_PREFETCH && shared % 128)
