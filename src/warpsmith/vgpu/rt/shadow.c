@@ -258,9 +258,7 @@ static inline void look_at_write(const Look *x, Cell *cell, uint32_t lane) {
 static void note_reader(const Look *x, Cell *cell, uint32_t lane) {
   uint32_t old = cell->read;
   const Event *e = &x->c->log[old >> MARK_SHIFT];
-  if (!old || settled(x, old)) {
-    cell->other = 0, cell->lanes = 0;
-  } else if (e->agent != x->agent || e->block != x->w->block->number) {
+  if (e->agent != x->agent || e->block != x->w->block->number) {
     cell->other = old, cell->lanes = 0;
   } else if (old >> MARK_SHIFT <= warp_order(x->w)->full) {
     cell->lanes = 0;
@@ -276,7 +274,9 @@ static inline void look_at_older(const Look *x, Cell *cell, uint32_t lane) {
 static inline void read_cell(const Look *x, Cell *cell, uint32_t lane) {
   look_at_write(x, cell, lane);
   if (cell->other) look_at_older(x, cell, lane);
-  if (cell->read >> MARK_SHIFT == x->event) cell->lanes |= 1u << lane;
+  uint32_t old = cell->read;
+  if (old >> MARK_SHIFT == x->event) cell->lanes |= 1u << lane;
+  else if (!old || settled(x, old)) cell->read = x->mark | lane, cell->other = 0, cell->lanes = 1u << lane;
   else note_reader(x, cell, lane);
 }
 
@@ -336,7 +336,11 @@ static void access_shared(Look *x, const VgReach *r) {
   if (!s->cells || !(s = narrow_enough(x->c, s, r->width))) return;
   uint64_t count = r->width >> s->shift;
   x->s = s;
-  if (count == 1) VG_EACH(l, r->mask) touch(x, &s->cells[(r->at[l] - s->begin) >> s->shift], 1, l);
+  Cell *cells = s->cells;
+  uint64_t begin = s->begin;
+  uint32_t shift = s->shift;
+  if (count == 1 && x->deed == VG_DID_READ)
+    VG_EACH(l, r->mask) read_cell(x, &cells[(r->at[l] - begin) >> shift], l);
   else VG_EACH(l, r->mask) touch(x, &s->cells[(r->at[l] - s->begin) >> s->shift], count, l);
 }
 
