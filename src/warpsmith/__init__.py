@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from .loop import Budget, Watcher
     from .profiling import KernelProfile, Profile, profile
     from .runtime import Kernel, cuda, load, save, triton
+    from .sanitizer import SanitizeReport, sanitize
     from .spec import (
         Candidate,
         Case,
@@ -64,6 +65,7 @@ _HOMES = {
         "load_candidate",
         "load_task",
     ),
+    "sanitizer": ("SanitizeReport", "sanitize"),
     "workshop": ("Result", "judge", "optimize"),
 }
 _HOME = {name: home for home, names in _HOMES.items() for name in names}
@@ -81,6 +83,7 @@ __all__ = [
     "Range",
     "Record",
     "Result",
+    "SanitizeReport",
     "Target",
     "Task",
     "Tolerance",
@@ -96,6 +99,7 @@ __all__ = [
     "open_device",
     "optimize",
     "profile",
+    "sanitize",
     "save",
     "surface",
     "tensor_map",

@@ -34,13 +34,14 @@ FLOOR = {
         3,
     ),
     **dict.fromkeys(("loop", "propose", "runtime"), 4),
-    **dict.fromkeys(("__init__", "workshop", "emission", "profiling", "learn"), 5),
-    **dict.fromkeys(("cli", "mcp"), 6),
+    **dict.fromkeys(("__init__", "workshop", "emission", "profiling", "sanitizer", "learn"), 5),
+    **dict.fromkeys(("cli", "mcp", "pytest_plugin"), 6),
 }
 # Rooms of one floor that may know each other, each for a reason given in ARCHITECTURE.md.
 BESIDE = {
     ("workshop", "__init__"),
     ("__init__", "workshop"),
+    ("__init__", "sanitizer"),
     ("__init__", "emission"),
     ("emission", "__init__"),
     ("__init__", "profiling"),

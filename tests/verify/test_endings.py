@@ -60,7 +60,9 @@ ENDINGS = {
             "misaligned": Outcome.MISALIGNED,
             "deadlock": Outcome.DEADLOCK,
             "step-budget": Outcome.TIMED_OUT,
-            "race": Outcome.FAULT,
+            "race": Outcome.RACE,
+            "uninitialized": Outcome.UNINITIALIZED,
+            "trap": Outcome.FAULT,
         }.items()
     },
 }  # fmt: skip

@@ -19,6 +19,7 @@ COMMANDS = {
     "optimize": "optimize",
     "check": "check",
     "run": "run",
+    "sanitize": "sanitize",
     "profile": "profile",
     "show": "show",
     "emit": "emit",

@@ -46,6 +46,9 @@ FAULTS = {
     "use-after-free": Outcome.OUT_OF_BOUNDS,
     "readonly-write": Outcome.INPUT_CHANGED,  # a store to a const argument
     "step-budget": Outcome.TIMED_OUT,
+    "race": Outcome.RACE,
+    "async-copy-not-awaited": Outcome.RACE,
+    "uninitialized": Outcome.UNINITIALIZED,
 }
 
 # first match wins

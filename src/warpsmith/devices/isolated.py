@@ -15,7 +15,7 @@ import tempfile
 import threading
 import time
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -73,15 +73,24 @@ class Isolated:
     def __exit__(self, *_: Any) -> None:
         self.close()
 
-    def run(self, work: Work, *, max_seconds: float = 60.0, count: bool | None = None) -> Run:
+    def run(
+        self,
+        work: Work,
+        *,
+        max_seconds: float = 60.0,
+        count: bool | None = None,
+        sanitize: Mapping[str, Any] | None = None,
+    ) -> Run:
         """Run once; see `spec.Device.run`. Every ending of the worker is an outcome.
 
         count: collect the virtual GPU's counters; None does so for all but hidden cases.
+        sanitize: as of `Local.run`.
 
         Raises MissingTool where this machine lacks a compiler.
         """
         start = time.monotonic()
         order: dict[str, Any] = {"do": "run", "work": work, "seconds": max_seconds, "count": count}
+        order["sanitize"] = None if sanitize is None else dict(sanitize)
         with self._lock:
             worker, answer = self._ask(work.candidate.id, order)
             run = _run_of(answer, worker, max_seconds)

@@ -10,14 +10,15 @@ import shutil
 import tempfile
 import time
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from ..errors import CandidateError, DeviceError, DeviceUnavailable, MissingTool
-from ..spec import Candidate, Outcome, Run, Samples, Target, Task, TimingPlan, Work
+from ..spec import Candidate, Outcome, Run, Samples, Target, Task, TimingPlan, Work, to_plain
 from . import host, memory
 from .endings import ending_of
+from .findings import ordered
 from .observe import observe
 from .trace import recorded
 
@@ -43,17 +44,28 @@ class Local:
     def __repr__(self) -> str:
         return f"Local({self.name!r}, {self.target.name!r})"
 
-    def run(self, work: Work, *, max_seconds: float = 60.0, count: bool | None = None) -> Run:
+    def run(
+        self,
+        work: Work,
+        *,
+        max_seconds: float = 60.0,
+        count: bool | None = None,
+        sanitize: Mapping[str, Any] | None = None,
+    ) -> Run:
         """Run once; see `spec.Device.run`.
 
         count: collect the virtual GPU's counters; None does so for all but hidden cases.
+        sanitize: run under the sanitizer of the virtual GPU, with these fields of `vgpu.Checks` and
+        `schedule` and `seed`; what it finds is in `details["findings"]`, as plain data.
 
         Raises MissingTool where this machine lacks a compiler: that is not the candidate's fault.
         """
         start = time.monotonic()
         count = not work.case.hidden if count is None else count
         try:
-            with observe(target=self.target, count=count, max_seconds=max_seconds) as seen:
+            with observe(
+                target=self.target, count=count, max_seconds=max_seconds, **_checks(sanitize)
+            ) as seen:
                 run = self._run(work, count)
         except MissingTool:
             raise
@@ -66,7 +78,7 @@ class Local:
             launches=tuple(seen.launches),
             kernels=tuple(seen.kernels),
             printed="".join(seen.printed),
-            details={**run.details, "notes": list(seen.notes)},
+            details={**run.details, "notes": list(seen.notes), **_found(seen, sanitize)},
             seconds=time.monotonic() - start,
         )
 
@@ -115,6 +127,20 @@ class Local:
             said = f"wrote past the end of output {past[0]}: is the index checked against the size?"
             return Run(Outcome.OUT_OF_BOUNDS, message=said)
         return call.report(outputs, gradients, operators)
+
+
+def _checks(sanitize: Mapping[str, Any] | None) -> dict[str, Any]:
+    """The options of `observe` for a run under the sanitizer."""
+    if sanitize is None:
+        return {}
+    from ..vgpu import Checks
+
+    options = {n: v for n, v in sanitize.items() if n in ("schedule", "seed")}
+    return options | {"checks": Checks(**{n: v for n, v in sanitize.items() if n not in options})}
+
+
+def _found(seen: Any, sanitize: Mapping[str, Any] | None) -> dict[str, Any]:
+    return {} if sanitize is None else {"findings": [to_plain(f) for f in ordered(seen.findings)]}
 
 
 class _Call:

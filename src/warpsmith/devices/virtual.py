@@ -14,6 +14,7 @@ from ..targets.carveout import l1_bytes
 from ..targets.occupancy import occupancy
 from . import arguments, limits
 from .arguments import Buffer, Mapped
+from .findings import ordered
 from .launch import Request
 from .observe import Session
 
@@ -64,7 +65,7 @@ class VirtualGpu:
         if session:
             _record(session, request, tensors, result)
         if result.fault is not None:
-            raise _raised(result.fault, request.name)
+            raise _raised(ordered([result.fault, *result.findings])[0], request.name)
 
     def _caches(
         self, request: Request, tensors: _Tensors, session: Session | None

@@ -206,7 +206,12 @@ def _why(error: MissingTool) -> tuple[str, str]:
 
 
 def _run(device: Any, order: dict[str, Any]) -> dict[str, Any]:
-    run = device.run(order["work"], max_seconds=order["seconds"], count=order["count"])
+    run = device.run(
+        order["work"],
+        max_seconds=order["seconds"],
+        count=order["count"],
+        sanitize=order["sanitize"],
+    )
     return _plain_run(run)
 
 

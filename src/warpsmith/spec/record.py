@@ -31,6 +31,8 @@ class Outcome(enum.Enum):
     OUT_OF_BOUNDS = "out-of-bounds access"
     MISALIGNED = "misaligned access"
     FAULT = "illegal operation"
+    RACE = "race"
+    UNINITIALIZED = "uses memory that nothing has written"
     DEADLOCK = "deadlock"
     TIMED_OUT = "did not finish in its budget"
     CRASHED = "crashed its process"

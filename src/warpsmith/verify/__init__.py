@@ -13,6 +13,7 @@ from typing import Any
 from ..spec import CaseResult, Device, Outcome, Record, Run, Task, Verdict, Work
 from .compare import Comparison, Expected, compare, compare_all
 from .reference import Reference, Truth
+from .sanitized import sanitized, warnings_of
 from .tolerance import FACTOR, Allowance, reduction_length
 from .trials import AS_GIVEN, Trial, make_inputs, plan
 
@@ -33,6 +34,7 @@ __all__ = [
 MODELLED_ELEMENTS = 1 << 14  # input elements of a hidden case on the virtual GPU
 REAL_ELEMENTS = 1 << 22
 LONG_SHARE = 0.25  # of max_seconds: a virtual GPU's run that takes longer is not repeated
+SANITIZED = 2  # of the smallest trials
 _SEED_BITS = 48
 _ATOMICS = re.compile(r"atomic|\bred\.|\batom\.|scatter_add|index_add|index_put|scatter_reduce")
 
@@ -84,7 +86,7 @@ class _Judge:
         """Run one trial. True if the candidate was right."""
         trial, inputs, truth = self._prepare(trial)
         work = self._work(trial, inputs, truth)
-        run = self.device.run(work, max_seconds=self.max_seconds)
+        run = self._first_run(work)
         found = self._judge(run, truth)
         if found.outcome.right and not trial.case.hidden:
             if self.device.modelled and run.seconds > self.max_seconds * LONG_SHARE:
@@ -100,6 +102,19 @@ class _Judge:
             )
         )
         return found.outcome.right
+
+    def _first_run(self, work: Work) -> Run:
+        """The smallest trials run under the sanitizer where the device has one: the virtual GPU."""
+        if len(self.results) >= SANITIZED or not self.device.modelled:
+            return self.device.run(work, max_seconds=self.max_seconds)
+        run = sanitized(self.device, work, self.max_seconds)
+        if run.outcome is Outcome.TIMED_OUT:  # checks cost time: too slow with them is no verdict
+            plain = self.device.run(work, max_seconds=self.max_seconds)
+            if plain.outcome is not Outcome.TIMED_OUT:
+                self.notes.append(f"{work.case.name} was not sanitized: it takes too long")
+                return plain
+        self.notes += warnings_of(run)
+        return run
 
     def verdict(self, seed: int) -> Verdict:
         last = self.results[-1]
