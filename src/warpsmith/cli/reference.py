@@ -34,7 +34,11 @@ def page() -> str:
     """The whole of docs/cli.md."""
     codes = "".join(f"| {code} | {meaning} |\n" for code, meaning in exits.MEANINGS.items())
     root = click.Context(
-        warpsmith, info_name="warpsmith", max_content_width=WIDTH, terminal_width=WIDTH
+        warpsmith,
+        info_name="warpsmith",
+        max_content_width=WIDTH,
+        terminal_width=WIDTH,
+        **warpsmith.context_settings,
     )
     return (
         HEAD
