@@ -38,7 +38,7 @@ KINDS = {
     "barrier": {"deadlock", "barrier-mismatch", "divergent-barrier"},
     "swapped": {"deadlock"}, "mbarrier": {"deadlock", "step-budget", "time-budget"},
     **dict.fromkeys(["naps", "flag", "lock", "busy", "flood", "hoard", "sleeper", "timer"],
-                    {"step-budget", "time-budget", "deadlock", "heap", "out-of-memory"}),
+                    frozenset({"step-budget", "time-budget", "deadlock", "heap", "out-of-memory"})),
     "recursion": {"stack-overflow", "stack"},
 }  # fmt: skip
 
