@@ -83,14 +83,17 @@ def from_float(form: Form, a: list[str]) -> str:
     if target in FLOATS:
         plain = form.but(mods=_without_half_flush(form, target))
         value = _float_to_float(form, target, source, x, value)
-        if (
-            target == "f32"
-            and (source in ("f64", "bf16") or not plain.mods)
-            and not form.has("sat")
-        ):
-            return unsigned(32, flush(plain, target, value))  # a NaN keeps its payload
+        if target == "f32" and _keeps_payload(source, plain):
+            return unsigned(32, flush(plain, target, value))
         return finish(plain, target, value)
     return _float_to_integer(form, target, source, value)
+
+
+def _keeps_payload(source: str, form: Form) -> bool:
+    """Whether a conversion to f32 leaves a NaN's payload: from f64 and bf16, and a plain move."""
+    if form.has("sat"):
+        return False
+    return source in ("f64", "bf16") or (source == "f32" and not form.mods)
 
 
 def _without_half_flush(form: Form, target: str) -> tuple[str, ...]:
