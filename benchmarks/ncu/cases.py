@@ -1,7 +1,7 @@
 """The launches that ncu and the virtual GPU are compared on: the same inputs from the same seeds.
 
-    python benchmarks/ncu/cases.py cuda                      # each case once, in order
-    python benchmarks/ncu/cases.py cuda --only vadd gather
+python benchmarks/ncu/cases.py cuda                      # each case once, in order
+python benchmarks/ncu/cases.py cuda --only vadd gather
 """
 # SPDX-License-Identifier: Apache-2.0
 

@@ -14,7 +14,7 @@ from warpsmith.vgpu import CacheModel, cache
 pytestmark = pytest.mark.virtual
 
 KIB = 1024
-SMALL = CacheModel(sms=4, blocks_per_sm=2, l1_bytes=32 * KIB, l2_bytes=512 * KIB)
+SMALL = CacheModel(sms=4, blocks_per_sm=2, l1_bytes=32 * KIB, l2_bytes=512 * KIB, fetch_bytes=32)
 STREAMS = """
 extern "C" __global__ void copy(const float* x, float* out) {
   int i = blockIdx.x * blockDim.x + threadIdx.x;
@@ -36,6 +36,7 @@ extern "C" __global__ void strided(const float* x, float* out, int stride) {
   int i = blockIdx.x * blockDim.x + threadIdx.x;
   out[i] = x[i * stride];
 }
+extern "C" __global__ void bytes(unsigned char* x) { x[blockIdx.x * blockDim.x + threadIdx.x] = 3; }
 extern "C" __global__ void count(int* bins) { atomicAdd(bins + threadIdx.x, 1); }
 extern "C" __global__ void spills(float* out, int n) {
   float table[64];
@@ -119,6 +120,24 @@ def test_local_memory_is_cached_and_reused_by_the_next_wave():
     assert window <= written <= window + 64 * 128 + 512
 
 
+def test_a_store_leaves_its_line_and_hits_by_line():
+    n = 2048
+    found = estimate("bytes", n // 256, 256, x=np.zeros(n, np.uint8))
+    assert found.l1_sectors == n // 32  # a sector for each warp, four warps to a line
+    assert found.l1_hit_sectors == 3 * n // 32 // 4
+    assert found.l2_write_sectors == n // 32
+
+
+@pytest.mark.parametrize("sample", [1, 4, 16])
+def test_lines_that_are_not_followed_leave_no_trace(sample):
+    n = 1 << 18
+    model = CacheModel(4, 2, 32 * KIB, 512 * KIB, sample=sample)
+    found = estimate("copy", n // 256, 256, model, x=floats(n), out=floats(n))
+    assert found.l1_hit_sectors == 0
+    assert found.l2_read_sectors == pytest.approx(n // 8, rel=0.1)
+    assert found.dram_read_bytes == 32 * found.l2_read_sectors
+
+
 def test_waves_of_blocks_replace_each_other():
     """Blocks of one wave share what they read; with one block at a time L1 still has it."""
     n = 4096
@@ -132,7 +151,9 @@ def test_following_some_lines_estimates_all_of_them():
     n, rounds = 1 << 16, 4
     given = {"x": floats(n), "out": floats(256), "n": n, "rounds": rounds}
     whole = estimate("again", 1, 256, **given)
-    part = estimate("again", 1, 256, CacheModel(4, 2, 32 * KIB, 512 * KIB, sample=8), **given)
+    part = estimate(
+        "again", 1, 256, CacheModel(4, 2, 32 * KIB, 512 * KIB, sample=8, fetch_bytes=32), **given
+    )
     assert part.l1_sectors == pytest.approx(whole.l1_sectors, rel=0.1)
     assert part.dram_read_bytes == pytest.approx(whole.dram_read_bytes, rel=0.1)
 

@@ -234,8 +234,8 @@ extern "C" __global__ void histogram(const int* x, int* bins, int* shared_sum) {
 """
 
 
-@pytest.mark.parametrize(("spread", "crowd"), [(32, 1), (4, 8), (1, 32)])
-def test_atomics_count_their_conflicts(spread, crowd):
+@pytest.mark.parametrize("spread", [32, 4, 1])
+def test_atomics_count_their_conflicts(spread):
     x = (np.arange(128) % spread).astype(np.int32)
     bins, sums = np.zeros(32, np.int32), np.zeros(32, np.int32)
     found = counters(ATOMICS, "histogram", 1, 128, x=x, bins=bins, shared_sum=sums)
@@ -244,7 +244,43 @@ def test_atomics_count_their_conflicts(spread, crowd):
     assert (found.global_atomic_requests, found.global_atomic_threads) == (4, 128)
     assert found.global_atomic_conflicts == 4 * (32 - spread)
     assert found.global_atomic_sectors == 4 * -(-spread // 8)
-    assert (found.shared_atomic_requests, found.shared_atomic_wavefronts) == (4, 4 * crowd)
+    # lanes on one word are combined: each of the words lies in a bank of its own
+    assert (found.shared_atomic_requests, found.shared_atomic_wavefronts) == (4, 4)
+    assert found.shared_atomic_conflicts == 4 * (32 - spread)
+
+
+WIDE = """
+__device__ float all(float2 v) { return v.x + v.y; }
+__device__ float all(float4 v) { return v.x + v.y + v.z + v.w; }
+template <class T> __device__ void wide(float* out, const int* at) {
+  __shared__ T s[1024];
+  for (int i = threadIdx.x; i < 1024; i += 32) s[i] = T{};
+  __syncthreads();
+  out[threadIdx.x] = all(s[at[threadIdx.x]]);
+}
+extern "C" __global__ void wide8(float* out, const int* at) { wide<float2>(out, at); }
+extern "C" __global__ void wide16(float* out, const int* at) { wide<float4>(out, at); }
+"""
+LAYOUTS = {  # lane -> element: passes of a load of 8 and of 16 bytes, as an H200 counts them
+    "row": (lambda lane: lane, 2, 4),
+    "same": (lambda lane: 0, 1, 2),
+    "pairs": (lambda lane: lane // 2, 1, 2),
+    "fours": (lambda lane: lane // 4, 1, 2),
+    "two": (lambda lane: lane % 2, 1, 2),
+    "eighths": (lambda lane: lane % 4, 2, 4),
+    "halves": (lambda lane: lane % 16, 2, 4),
+    "stride2": (lambda lane: 2 * lane, 4, 8),
+}
+
+
+@pytest.mark.parametrize("name", LAYOUTS)
+@pytest.mark.parametrize("width", [8, 16])
+def test_wide_loads_take_more_lanes_at_once_where_they_agree(name, width):
+    layout, *passes = LAYOUTS[name]
+    at = np.array([layout(lane) for lane in range(32)], np.int32)
+    found = counters(WIDE, f"wide{width}", 1, 32, out=floats(32), at=at)
+    assert found.shared_load_requests == 1
+    assert found.shared_load_wavefronts == passes[width // 16]
 
 
 BRANCHY = """

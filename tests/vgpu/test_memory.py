@@ -206,8 +206,16 @@ def test_a_misplaced_span_touches_one_sector_more(buffer, known):
 
 
 def wavefronts(offsets, width, mask=FULL):
-    """The definition, by brute force: passes of 32, 16 or 8 lanes; the deepest of 32 banks each."""
+    """The definition of a load, by brute force: passes of 32, 16 or 8 lanes, twice as many where
+    lanes agree with the one next to them or two off; the deepest of 32 banks each."""
     lanes_per_pass = min(32, 128 // max(width, 4))
+    active = [x for x in range(32) if mask >> x & 1]
+    agree = [
+        all(x ^ step not in active or offsets[x] == offsets[x ^ step] for x in active)
+        for step in (1, 2)
+    ]
+    if any(agree):
+        lanes_per_pass = min(32, 2 * lanes_per_pass)
     total = ideal = 0
     for start in range(0, 32, lanes_per_pass):
         lanes = [x for x in range(start, start + lanes_per_pass) if mask >> x & 1]

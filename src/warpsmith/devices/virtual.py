@@ -10,7 +10,7 @@ from typing import Any
 
 from ..errors import KernelFault
 from ..spec import Artifact, Target
-from ..targets.carveout import l1_bytes
+from ..targets.carveout import l1_bytes, l2_bytes
 from ..targets.occupancy import occupancy
 from . import arguments, limits
 from .arguments import Buffer, Mapped
@@ -84,7 +84,9 @@ class VirtualGpu:
         reserved = target.shared_reserved_bytes if shared else 0
         l1 = l1_bytes(target, blocks * (shared + reserved))
         lines = sum(storage.nbytes for storage in tensors.storages) // 128
-        return {"cache": CacheModel(target.sms, blocks, l1, target.l2_bytes, sample=_sample(lines))}
+        return {
+            "cache": CacheModel(target.sms, blocks, l1, l2_bytes(target), sample=_sample(lines))
+        }
 
 
 def _sample(lines: int) -> int:

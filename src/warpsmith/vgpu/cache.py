@@ -7,8 +7,9 @@ What it takes for granted, and no GPU promises:
 - Caches are cold when the launch starts, have 128-byte lines with 32-byte sectors and 16 ways, drop
   the least recently used line, and choose sets by a hash that is not the hardware's.
 - L1 is what the SM's unified memory leaves beside the shared memory of the resident blocks. Stores go
-  through it and take no line. Each SM has one; L2 is one cache of the whole size, though parts with
-  two partitions keep some lines twice.
+  through it and leave their line there; a store hits where its line is, a load where its sector is.
+- Each SM has an L1; L2 is one cache. Nothing merges the requests of different SMs on their way to it,
+  as Hopper does: L2 reads are the sectors that SMs ask for.
 - Instruction fetches, constants, page tables and ECC take no room.
 """
 # SPDX-License-Identifier: Apache-2.0
@@ -52,7 +53,7 @@ class CacheModel:
     l1_bytes: int
     l2_bytes: int
     sample: int = 1
-    fetch_bytes: int = 32
+    fetch_bytes: int = 64
     trace_bytes: int = 128 << 20
 
     def __post_init__(self) -> None:

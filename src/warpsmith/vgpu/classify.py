@@ -84,6 +84,7 @@ class Classes:
     reductions: np.ndarray  # bool: an atomic whose old value nobody reads
     operand_bytes: np.ndarray  # shared memory that wgmma reads, a warp's quarter
     mma: np.ndarray  # bool: a matrix product
+    ldmatrix: np.ndarray  # bool
     flops: np.ndarray  # of one thread, scalar and packed operations
 
 
@@ -110,6 +111,7 @@ def classify(instructions: Sequence[Instruction]) -> Classes:
         kinds=np.array([KINDS.index(work_kind(ins)) for ins in instructions], int),
         reductions=reductions(instructions),
         operand_bytes=np.array([operand_bytes(ins) for ins in instructions], float),
+        ldmatrix=np.array([ins.opcode == "ldmatrix" for ins in instructions], bool),
         mma=np.array([tensor_work(ins) is not None for ins in instructions], bool),
         flops=np.array([FLOPS.get(operation(ins), 0) for ins in instructions], int),
     )

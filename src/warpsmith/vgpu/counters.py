@@ -54,9 +54,9 @@ class CacheCounts:
         """Under the names of the profiler's quantities that they estimate."""
         return {
             "l1tex__t_sector_hit_rate.pct": 100 * self.l1_hit_rate,
-            "lts__t_sector_hit_rate.pct": 100 * self.l2_hit_rate,
-            "lts__t_sectors_op_read.sum": self.l2_read_sectors,
-            "lts__t_sectors_op_write.sum": self.l2_write_sectors,
+            "lts__t_sectors_srcunit_tex_hit_rate.pct": 100 * self.l2_hit_rate,
+            "l1tex__m_xbar2l1tex_read_sectors.sum": self.l2_read_sectors,
+            "l1tex__m_l1tex2xbar_write_sectors.sum": self.l2_write_sectors,
             "dram__bytes_read.sum": self.dram_read_bytes,
             "dram__bytes_write.sum": self.dram_write_bytes,
             "l2_dirty_bytes_at_end": self.l2_dirty_bytes,
@@ -134,7 +134,8 @@ class Counters:
     unique_bytes_read: int = 0
     unique_bytes_written: int = 0
 
-    shared_load_requests: int = 0
+    shared_load_requests: int = 0  # ldmatrix among them
+    ldmatrix_requests: int = 0
     shared_load_wavefronts: int = 0
     shared_load_ideal_wavefronts: int = 0
     shared_store_requests: int = 0
@@ -142,6 +143,7 @@ class Counters:
     shared_store_ideal_wavefronts: int = 0
     shared_atomic_requests: int = 0
     shared_atomic_wavefronts: int = 0
+    shared_atomic_ideal_wavefronts: int = 0
     shared_atomic_threads: int = 0
     shared_atomic_conflicts: int = 0
 
@@ -156,6 +158,7 @@ class Counters:
     async_copy_sectors: int = 0
     async_copy_ideal_sectors: int = 0
     async_copy_wavefronts: int = 0  # of the writes to shared memory
+    async_copy_ideal_wavefronts: int = 0
     bulk_load_requests: int = 0  # of them bulk copies, those of tensor maps (TMA) included
     bulk_load_bytes: int = 0
     bulk_load_sectors: int = 0
@@ -188,21 +191,19 @@ class Counters:
 
     @property
     def bank_conflicts(self) -> int:
-        """Wavefronts of shared loads and stores beyond those a conflict-free layout needs."""
-        return (
-            self.shared_load_wavefronts
-            + self.shared_store_wavefronts
-            - self.shared_load_ideal_wavefronts
-            - self.shared_store_ideal_wavefronts
-        )
+        """Wavefronts of shared memory beyond those that a conflict-free layout needs."""
+        return self.shared_wavefronts - self.shared_ideal_wavefronts
 
     @property
     def shared_wavefronts(self) -> int:
-        return self.shared_load_wavefronts + self.shared_store_wavefronts
+        """Of loads, stores, atomics, and cp.async's writes."""
+        plain = self.shared_load_wavefronts + self.shared_store_wavefronts
+        return plain + self.shared_atomic_wavefronts + self.async_copy_wavefronts
 
     @property
     def shared_ideal_wavefronts(self) -> int:
-        return self.shared_load_ideal_wavefronts + self.shared_store_ideal_wavefronts
+        plain = self.shared_load_ideal_wavefronts + self.shared_store_ideal_wavefronts
+        return plain + self.shared_atomic_ideal_wavefronts + self.async_copy_ideal_wavefronts
 
     @property
     def cp_async_requests(self) -> int:
@@ -379,10 +380,10 @@ _FIELDS = {
     },
     "shared_load": _SHARED,
     "shared_store": _SHARED,
-    "shared_atomic": {"requests": "requests", "wavefronts": "wavefronts", "conflicts": "conflicts"},
+    "shared_atomic": _SHARED | {"conflicts": "conflicts"},
     "local_load": _LOCAL,
     "local_store": _LOCAL,
-    "async_copy": _GLOBAL | {"wavefronts": "wavefronts"},
+    "async_copy": _GLOBAL | {"wavefronts": "wavefronts", "ideal_wavefronts": "wavefronts_ideal"},
     "bulk_load": _BULK,
     "bulk_store": _BULK,
 }
@@ -397,6 +398,7 @@ def _memory(classes: Classes, sites: np.ndarray, warps: np.ndarray) -> dict[str,
     for space in ("global", "shared"):
         rows = sites[kinds == ACCESSES.index(f"{space}_atomic")]
         found[f"{space}_atomic_threads"] = int(rows["threads"].sum())
+    found["ldmatrix_requests"] = int(sites["requests"][classes.ldmatrix].sum())
     bulk = sites[np.isin(kinds, [ACCESSES.index("bulk_load"), ACCESSES.index("bulk_store")])]
     for name, column in _GLOBAL.items():  # asynchronous copies are both kinds
         found[f"async_copy_{name}"] += int(bulk[column].sum())

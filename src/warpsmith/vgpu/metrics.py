@@ -55,7 +55,7 @@ SECTIONS: dict[str, tuple[Metric, ...]] = {
     "Floating-Point Operations": (
         Metric("smsp__sass_thread_inst_executed_op_{}_pred_on.sum", "operations", "exact",
                "additions, multiplications and fused multiply-adds by type, thread level; a packed "
-               "operation (hfma2, ffma2) counts once. Divisions, roots and exp are sequences of "
+               "operation (hfma2, ffma2) counts once; ncu counts hfma2 under hfma. Divisions, roots and exp are sequences of "
                "these in machine code only"),
         Metric("tensor_flops_{}", "tensor_flops", "exact",
                "2·m·n·k of every matrix instruction, by input type; ncu: sm__ops_path_tensor_src_*"),
@@ -65,10 +65,10 @@ SECTIONS: dict[str, tuple[Metric, ...]] = {
     ),
     "Global Memory": (
         Metric("l1tex__t_requests_pipe_lsu_mem_global_op_ld.sum", "global_load_requests", "exact",
-               "load instructions of a warp with at least one active thread; ncu splits accesses of "
-               "16 bytes a thread no further"),
+               "load instructions of a warp with at least one active thread. ncu's of this name has "
+               "cp.async in it too: add cp_async_requests"),
         Metric("l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum", "global_load_sectors", "address",
-               "distinct 32-byte sectors of each request"),
+               "distinct 32-byte sectors of each request; ncu adds those of cp.async here too"),
         Metric("global_load_ideal_sectors", "global_load_ideal_sectors", "address",
                "ceil(distinct bytes / 32) of each request"),
         Metric("global_load_bytes", "global_load_bytes", "exact",
@@ -106,16 +106,19 @@ SECTIONS: dict[str, tuple[Metric, ...]] = {
         Metric("shared_atomic_requests", "shared_atomic_requests", "PTX",
                "atomics on shared memory; machine code has loops for what it cannot do at once"),
         Metric("shared_atomic_wavefronts", "shared_atomic_wavefronts", "own",
-               "passes when threads of one bank go one after another"),
+               "passes over the banks; threads on one word are combined first"),
         Metric("shared_atomic_threads", "shared_atomic_threads", "exact", "active threads"),
         Metric("shared_atomic_conflicts", "shared_atomic_conflicts", "own", "as in global memory"),
     ),
     "Shared Memory": (
         Metric("smsp__sass_inst_executed_op_shared_ld.sum", "shared_load_requests", "exact",
-               "loads and ldmatrix of a warp with at least one active thread"),
+               "loads of a warp with at least one active thread, ldmatrix among them: ncu counts "
+               "that apart"),
+        Metric("smsp__inst_executed_op_ldsm.sum", "ldmatrix_requests", "exact", "ldmatrix"),
         Metric("l1tex__data_pipe_lsu_wavefronts_mem_shared_op_ld.sum", "shared_load_wavefronts",
                "address", "passes over the 32 banks: 32 lanes at once for up to 4 bytes each, half a "
-               "warp for 8, a quarter for 16"),
+               "warp for 8, a quarter for 16; twice as many in a load where each lane wants what its "
+               "neighbor one off (by xor), or two off, wants"),
         Metric("shared_load_ideal_wavefronts", "shared_load_ideal_wavefronts", "address",
                "passes of the same request without any bank conflict"),
         Metric("smsp__sass_inst_executed_op_shared_st.sum", "shared_store_requests", "exact",
@@ -125,7 +128,8 @@ SECTIONS: dict[str, tuple[Metric, ...]] = {
         Metric("shared_store_ideal_wavefronts", "shared_store_ideal_wavefronts", "address",
                "as for loads"),
         Metric("memory_l1_wavefronts_shared", "shared_wavefronts", "address",
-               "wavefronts of loads and stores"),
+               "wavefronts of loads, stores, atomics and cp.async's writes; ncu's sum over a kernel: "
+               "smsp__sass_l1tex_pipe_lsu_wavefronts_mem_shared.sum"),
         Metric("memory_l1_wavefronts_shared_ideal", "shared_ideal_wavefronts", "address",
                "ideal wavefronts of the same"),
         Metric("smsp__sass_l1tex_data_bank_conflicts_pipe_lsu_mem_shared.sum", "bank_conflicts",
@@ -144,16 +148,15 @@ SECTIONS: dict[str, tuple[Metric, ...]] = {
     ),
     "Asynchronous Copies": (
         Metric("async_copy_requests", "async_copy_requests", "exact",
-               "cp.async (ncu: …_op_ldgsts) and bulk copies together"),
+               "cp.async and bulk copies together"),
         Metric("async_copy_bytes", "async_copy_bytes", "exact", "bytes of both"),
         Metric("async_copy_sectors", "async_copy_sectors", "address", "sectors of both"),
         Metric("async_copy_ideal_sectors", "async_copy_ideal_sectors", "address", "of both"),
         Metric("async_copy_wavefronts", "async_copy_wavefronts", "address",
                "passes of cp.async's writes to shared memory"),
-        Metric("l1tex__t_requests_pipe_lsu_mem_global_op_ldgsts.sum", "cp_async_requests", "exact",
+        Metric("smsp__sass_inst_executed_op_ldgsts.sum", "cp_async_requests", "exact",
                "cp.async alone"),
-        Metric("l1tex__t_sectors_pipe_lsu_mem_global_op_ldgsts.sum", "cp_async_sectors", "address",
-               "cp.async alone"),
+        Metric("cp_async_sectors", "cp_async_sectors", "address", "cp.async alone"),
         Metric("bulk_load_requests", "bulk_load_requests", "own",
                "cp.async.bulk and tensor-map (TMA) copies from global memory; ncu does not attribute "
                "them to a kernel's accesses, so that its global loads show none of them"),

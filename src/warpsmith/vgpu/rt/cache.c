@@ -2,8 +2,9 @@
  * SPDX-License-Identifier: Apache-2.0
  *
  * Caches have lines of 128 bytes with four sectors of 32, 16 ways, the least recently used goes
- * first; sets are chosen by a hash. L1 is written through and takes no line for a store. L2 is
- * written back; a store of any part of a sector needs nothing from DRAM, an atomic does.
+ * first; sets are chosen by a hash. L1 is written through and takes a line for a store, which hits
+ * where the line is there, as the hardware counts it. L2 is written back; a store of any part of a
+ * sector needs nothing from DRAM, an atomic does.
  */
 #include "cache.h"
 
@@ -139,13 +140,18 @@ static uint32_t first_level(VgCache *c, State *s, uint32_t sm, uint64_t hash, ui
   return mask & ~hits;
 }
 
-/* A store writes through; L1 keeps a line that it has. */
-static void written_through(VgCache *c, State *s, uint32_t sm, uint64_t hash, uint32_t mask) {
+/* A store writes through and leaves its line. */
+static void written_through(VgCache *c, State *s, uint32_t sm, uint64_t hash, uint32_t mask,
+                            uint32_t hint) {
   c->l1_sectors += sectors(mask);
   if (!s->l1.count) return;
   Set *set = set_of(&s->l1, (uint64_t)sm * s->l1.count, hash);
   int way = find(set, tag_of(hash));
-  if (way >= 0) c->l1_hits += sectors(set->valid[way] & mask);
+  if (way >= 0) c->l1_hits += sectors(mask);
+  else if (hint & VG_HINT_NO_ALLOCATE) return;
+  else way = oldest(set), set->tag[way] = tag_of(hash), set->valid[way] = 0;
+  touch(&s->l1, set, way, hint);
+  set->valid[way] |= mask;
 }
 
 static void replay_entry(VgCache *c, State *s, uint32_t sm, uint64_t entry) {
@@ -153,19 +159,25 @@ static void replay_entry(VgCache *c, State *s, uint32_t sm, uint64_t entry) {
   uint32_t mask = entry >> MASK_AT & 15, hint = entry >> HINT_AT & 31;
   VgTraffic kind = entry >> KIND_AT & 3;
   if (kind == VG_TRAFFIC_LOAD && !(hint & VG_HINT_NO_L1)) mask = first_level(c, s, sm, hash, mask, hint);
-  else if (kind == VG_TRAFFIC_STORE && !(hint & VG_HINT_NO_L1)) written_through(c, s, sm, hash, mask);
+  else if (kind == VG_TRAFFIC_STORE && !(hint & VG_HINT_NO_L1)) written_through(c, s, sm, hash, mask, hint);
   if (mask) second_level(c, s, hash, mask, kind, hint);
 }
 
 /* ------------------------------------------------------------------------------------- replay */
 
+/* Go to the first run from `run` on that has entries; 0 when there is none. */
+static int enter(const State *s, Cursor *cursor, uint32_t run) {
+  while (run != NOBODY && s->runs[run].first == s->runs[run].end) run = s->runs[run].next;
+  if (run == NOBODY) return 0;
+  cursor->run = run, cursor->at = s->runs[run].first, cursor->end = s->runs[run].end;
+  return 1;
+}
+
 static uint32_t start(VgCache *c, State *s) {
   uint32_t count = 0;
   for (uint32_t i = 0; i < s->stream_count; i++) {
-    uint32_t run = s->streams[i].head;
-    if (run == NOBODY) continue;
-    uint32_t block = i / s->warps;
-    s->cursors[count++] = (Cursor){s->runs[run].first, s->runs[run].end, run, block % c->sms};
+    Cursor cursor = {.sm = i / s->warps % c->sms};
+    if (enter(s, &cursor, s->streams[i].head)) s->cursors[count++] = cursor;
     s->streams[i] = (Stream){NOBODY, NOBODY};
   }
   return count;
@@ -186,11 +198,7 @@ static int turn(VgCache *c, State *s, Cursor *cursor) {
     if (cursor->at + AHEAD < cursor->end) expect(s, cursor->sm, cursor->at + AHEAD);
     replay_entry(c, s, cursor->sm, entry = s->trace[cursor->at++]);
   } while (!(entry & LAST));
-  if (cursor->at < cursor->end) return 1;
-  cursor->run = s->runs[cursor->run].next;
-  if (cursor->run == NOBODY) return 0;
-  cursor->at = s->runs[cursor->run].first, cursor->end = s->runs[cursor->run].end;
-  return 1;
+  return cursor->at < cursor->end || enter(s, cursor, s->runs[cursor->run].next);
 }
 
 static void replay(VgCache *c, State *s) {
