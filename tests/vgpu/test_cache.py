@@ -141,7 +141,7 @@ def test_lines_that_are_not_followed_leave_no_trace(sample):
 def test_waves_of_blocks_replace_each_other():
     """Blocks of one wave share what they read; with one block at a time L1 still has it."""
     n = 4096
-    one = CacheModel(1, 1, 32 * KIB, 512 * KIB)
+    one = CacheModel(1, 1, 128 * KIB, 2048 * KIB)
     found = estimate("again", 6, 128, one, x=floats(n), out=floats(768), n=n, rounds=1)
     assert found.l2_read_sectors == n // 8
     assert found.l1_hit_sectors == 5 * n // 8
