@@ -1,0 +1,222 @@
+"""Who finds what: compute-sanitizer's four tools on a GPU, and the virtual GPU, on the seeded faults.
+
+python benchmarks/sanitizer_agreement.py gpu OUT.json      needs nvcc, compute-sanitizer, a GPU
+python benchmarks/sanitizer_agreement.py table OUT.json    adds the virtual GPU's column, prints Markdown
+"""
+# SPDX-License-Identifier: Apache-2.0
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+import tempfile
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+sys.path[:0] = [str(ROOT / "tests" / "sanitizer"), str(ROOT / "src")]
+
+TOOLS = ("memcheck", "racecheck", "initcheck", "synccheck")
+SECONDS = 12  # of one run under one tool
+WORKERS = 12
+SPINS = {"step-budget", "deadlock"}  # never end on a GPU: one tool is enough
+OPTIONS = {"memcheck": ["--leak-check=full"], "racecheck": ["--racecheck-report=all"]}
+CTYPES = {"f4": "float", "f8": "double", "i4": "int", "i8": "long long", "u1": "unsigned char",
+          "u2": "unsigned short", "u4": "unsigned"}  # fmt: skip
+
+
+def host_program(path: Path, kernels, mended: bool) -> str:
+    """A CUDA program that launches the kernel named by its first argument."""
+    import corpus
+
+    kept, dropped = ("MEND", "BAD") if mended else ("BAD", "MEND")
+    text = f"#define {kept}(...) __VA_ARGS__\n#define {dropped}(...)\n#include <cstdio>\n#include <cstring>\n"
+    text += f'#include <vector>\n#include "{path}"\nint main(int, char** argv) {{\n'
+    for kernel in kernels:
+        pairs, options = corpus.given(kernel, mended)
+        text += f'  if (!strcmp(argv[1], "{kernel.name}")) {{\n'
+        for i, (_, value) in enumerate(pairs):
+            text += _argument(corpus, i, value)
+        dims = ["dim3(" + ",".join(map(str, d)) + ")" for d in (kernel.grid, kernel.block)]
+        given = ", ".join(f"&a{i}" for i in range(len(pairs)))
+        call = "cudaLaunchCooperativeKernel" if options.get("cooperative") else "cudaLaunchKernel"
+        text += f"    void* args[] = {{{given}}};\n"
+        text += f"    {call}((void*){kernel.name}, {dims[0]}, {dims[1]}, args, {options.get('shared', 0)}, (cudaStream_t)0);\n  }}\n"
+    return text + (
+        "  cudaError_t e = cudaGetLastError(), s = cudaDeviceSynchronize();\n"
+        '  printf("launch %s, end %s\\n", cudaGetErrorName(e), cudaGetErrorName(s));\n'
+        "  cudaDeviceReset();\n  return e || s;\n}\n"
+    )
+
+
+def _argument(corpus, i: int, value: str) -> str:
+    made = corpus.array(value)
+    if made is None:
+        return f"    {'void*' if value == 'null' else 'int'} a{i} = {corpus.number(value)};\n"
+    kind, data = made
+    ctype = CTYPES[f"{data.dtype.kind}{data.dtype.itemsize}"]
+    text = f"    {ctype}* a{i}; cudaMalloc(&a{i}, {data.nbytes});\n"
+    if kind == "fresh":
+        return text
+    numbers = ",".join(str(v) for v in data.reshape(-1).tolist())
+    return (
+        text + f"    {{ std::vector<{ctype}> h = {{{numbers}}}; "
+        f"cudaMemcpy(a{i}, h.data(), {data.nbytes}, cudaMemcpyHostToDevice); }}\n"
+    )
+
+
+def compiled(folder: Path, path: Path, kernels, mended: bool) -> Path:
+    stem = folder / f"{path.stem}{'_mended' if mended else ''}"
+    stem.with_suffix(".cu").write_text(host_program(path, kernels, mended))
+    command = [
+        "nvcc",
+        "-arch=sm_90a",
+        "-lineinfo",
+        "-std=c++17",
+        "-w",
+        "-o",
+        str(stem),
+        f"{stem}.cu",
+    ]
+    done = subprocess.run(command, capture_output=True, text=True)
+    if done.returncode:
+        print(path.name, mended, done.stderr[-2000:], file=sys.stderr)
+    return stem
+
+
+def run_tool(program: Path, kernel: str, tool: str) -> dict:
+    """What one tool said of one kernel, in a process of its own."""
+    command = [
+        "compute-sanitizer",
+        f"--tool={tool}",
+        "--print-limit=3",
+        *OPTIONS.get(tool, []),
+        str(program),
+        kernel,
+    ]
+    try:
+        done = subprocess.run(
+            ["timeout", "-s", "KILL", str(SECONDS), *command],
+            capture_output=True, text=True, timeout=SECONDS + 5,
+        )  # fmt: skip
+        said, ended = done.stdout + done.stderr, done.returncode not in (137, -9)
+    except subprocess.TimeoutExpired:
+        said, ended = "", False
+    counts = [int(n) for n in re.findall(r"SUMMARY: (\d+) (?:error|hazard)", said)]
+    lines = [x[10:].strip() for x in said.splitlines() if x.startswith("========= ")]
+    first = next(
+        (
+            x
+            for x in lines
+            if re.match(r"Error|Warning|Invalid|Uninit|Barrier|Leaked|Malloc|Double|Program", x)
+        ),
+        "",
+    )
+    at = re.search(r"\((\w+\.cu):(\d+)\)|(\w+\.cu):(\d+)", said)
+    line = int(at[2] or at[4]) if at else 0
+    end = re.search(r"launch (\w+), end (\w+)", said)
+    return {
+        "found": sum(counts),
+        "ended": ended,
+        "first": first[:160],
+        "line": line,
+        "status": end[2] if end else "",
+    }
+
+
+def on_gpu(out: Path) -> None:
+    import corpus
+
+    files = sorted((corpus.HERE / "faulty").glob("*.cu"))
+    read = {path: corpus.read(path) for path in files}
+    with tempfile.TemporaryDirectory() as name, ThreadPoolExecutor(WORKERS) as pool:
+        builds = {
+            (p, m): pool.submit(compiled, Path(name), p, read[p], m)
+            for m in (False, True)
+            for p in files
+        }
+        jobs = []
+        for (path, mended), build in builds.items():
+            for kernel in read[path]:
+                spins = any(w.kind in SPINS for w in kernel.expected) and not mended
+                for tool in ("memcheck", "synccheck") if spins else TOOLS:
+                    jobs.append(
+                        (
+                            kernel,
+                            mended,
+                            tool,
+                            pool.submit(run_tool, build.result(), kernel.name, tool),
+                        )
+                    )
+        rows: dict = {}
+        for kernel, mended, tool, job in jobs:
+            row = rows.setdefault(
+                kernel.id,
+                {
+                    "expected": [w.kind for w in kernel.expected if w.needed],
+                    "lines": sorted({n for w in kernel.expected for n in w.lines}),
+                },
+            )
+            row.setdefault("mended" if mended else "faulty", {})[tool] = job.result()
+    facts = subprocess.run(
+        ["nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader"],
+        capture_output=True,
+        text=True,
+    ).stdout.strip()
+    version = subprocess.run(
+        ["compute-sanitizer", "--version"], capture_output=True, text=True
+    ).stdout
+    out.write_text(
+        json.dumps(
+            {
+                "device": facts,
+                "compute_sanitizer": version.strip().splitlines()[-1:],
+                "kernels": rows,
+            },
+            indent=1,
+        )
+    )
+    print(len(rows), "kernels")
+
+
+def table(path: Path) -> None:
+    """Add what the virtual GPU finds, and print one row for each kind."""
+    import corpus
+
+    data = json.loads(path.read_text())
+    kinds: dict = {}
+    for file in sorted((corpus.HERE / "faulty").glob("*.cu")):
+        for kernel in corpus.read(file):
+            row = data["kernels"].get(kernel.id)
+            if row is None:
+                continue
+            row["virtual"] = not corpus.complaints(kernel, corpus.launch(kernel).findings)
+            row["virtual_mended"] = sum(
+                f.severity != "info" for f in corpus.launch(kernel, mended=True).findings
+            )
+            tally = kinds.setdefault(
+                row["expected"][0], dict.fromkeys(("seeded", "virtual", "any", *TOOLS), 0)
+            )
+            tally["seeded"] += 1
+            tally["virtual"] += row["virtual"]
+            found = {tool: bool(r["found"]) for tool, r in row["faulty"].items()}
+            tally["any"] += any(found.values())
+            for tool, yes in found.items():
+                tally[tool] += yes
+    data["by_kind"] = kinds
+    data["false_reports"] = {
+        t: sum(bool(r["mended"].get(t, {}).get("found")) for r in data["kernels"].values())
+        for t in TOOLS
+    }
+    path.write_text(json.dumps(data, indent=1) + "\n")
+    columns = ("seeded", "virtual", *TOOLS, "any")
+    print("| kind | " + " | ".join(columns) + " |\n| --- |" + " ---: |" * len(columns))
+    for kind, tally in sorted(kinds.items()):
+        print(f"| {kind} | " + " | ".join(str(tally[c]) for c in columns) + " |")
+    print("mended kernels with reports:", data["false_reports"])
+
+
+if __name__ == "__main__":
+    {"gpu": on_gpu, "table": table}[sys.argv[1]](Path(sys.argv[2]))
