@@ -62,6 +62,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--shard", type=int, default=0, help="of the checks, which run in parallel")
     parser.add_argument("--shards", type=int, default=1)
+    parser.add_argument("--target", default="h200", help="what the virtual GPU counts for")
     parser.add_argument("--only", default="", help="cases whose name contains this")
     parser.add_argument("--device", default="cuda")
     parser.add_argument(
@@ -99,7 +100,7 @@ def stage_gpu(options: argparse.Namespace) -> None:
     head = about(torch.cuda.get_device_name())
     (options.out / "about.json").write_text(json.dumps(head | {"clocks": clocks()}, indent=1))
     command = [sys.executable, str(HERE)]
-    rest = ["--out", str(options.out), "--only", options.only]
+    rest = ["--out", str(options.out), "--only", options.only, "--target", options.target]
     shards = [
         subprocess.Popen([*command, "check", *rest, "--shard", str(i), "--shards", str(SHARDS)])
         for i in range(SHARDS)
@@ -288,7 +289,7 @@ def ncu(command: list[str], out: Path, seconds: float) -> None:
 
 
 def stage_count(options: argparse.Namespace) -> None:
-    """Counters of each case on the virtual GPU as an H200, from a sample of the blocks."""
+    """Counters of each case on the virtual GPU, from a sample of the blocks."""
     from warpsmith.devices.observe import observe
 
     path = options.out / "counts.jsonl"
@@ -298,7 +299,9 @@ def stage_count(options: argparse.Namespace) -> None:
             continue
         try:
             args = case.make(Inputs("cpu"))
-            with observe("h200", count=True, sample=options.blocks, max_seconds=120) as seen:
+            with observe(
+                options.target, count=True, sample=options.blocks, max_seconds=120
+            ) as seen:
                 case.launch(args)
         except Exception as error:
             print(f"{case.name}: {type(error).__name__}: {error}"[:400], flush=True)

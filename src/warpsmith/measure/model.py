@@ -24,47 +24,54 @@ class Constant(NamedTuple):
     source: str
 
 
+_FIT = "fitted"  # by benchmarks/kernels/fit.py, to the H200 times of one half of the tasks: docs/model.md
+
 CONSTANTS: dict[str, Constant] = {
+    # of the whole
     "launch": Constant(
         1.0, "µs", "H200: 1.01 µs a kernel in a graph of 100 small copies, measured"
     ),
-    "host_op": Constant(
-        5.0, "µs", "eager PyTorch dispatch and launch of one operator; reports 4–8 µs"
-    ),
-    "overlap_power": Constant(5.0, "", "p-norm of the terms: two equal terms cost 1.15 of one"),
-    "dram_sustained": Constant(0.9, "of pins' rate", "H200 copy: 4.3 of 4.8 TB/s, measured"),
+    "host_op": Constant(5.0, "µs", "eager PyTorch dispatch and launch of one operator: 4–8 µs"),
+    "overlap_power": Constant(2.82, "", f"p of the busy units' p-norm: 1 adds them up; {_FIT}"),
+    "latency_power": Constant(1.59, "", f"the same, of the busiest units with the latency; {_FIT}"),
+    # sustained rates
+    "dram_sustained": Constant(0.923, "of the pins' rate", _FIT),
+    "l2_sustained": Constant(1.11, "of the catalogue's rate", _FIT),
+    "l2_port": Constant(38.7, "B/cycle/SM", f"from L2 to one SM; {_FIT}, white papers say 64"),
     "tensor_sustained": Constant(0.8, "of peak", "H200 bf16 8192³: 790 of 989 TFLOP/s, measured"),
     "warp_mma_sustained": Constant(
         0.62, "of 0.8 peak", "mma.sync on 9.0 tops out at 60–65 % of wgmma"
     ),
-    "pipe_sustained": Constant(0.9, "of peak", "fp32 SGEMM of vendor libraries: 88–94 % of peak"),
-    "issue_sustained": Constant(0.85, "of 1 per cycle", "dependency and dispatch stalls; assumed"),
-    "l1_reread_hits": Constant(
-        0.5, "of re-read sectors", "assumed: cache contents are not simulated"
+    "pipe_sustained": Constant(
+        0.95, "of peak", f"of fp32, fp64, fp16 and special functions; {_FIT}"
     ),
-    "l2_reread_misses": Constant(
-        0.1, "of re-reads beyond L2", "assumed: resident blocks share tiles"
+    "int_sustained": Constant(
+        1.7, "PTX instructions per peak one", f"{_FIT}; ptxas fuses, and shifts on the fp32 pipe"
     ),
-    "l2_port": Constant(64.0, "B/cycle/SM", "L1 fill rate of white papers, Volta to Blackwell"),
-    "atomics_per_l2_cycle": Constant(
-        0.5, "sectors/cycle/SM", "assumed: L2 slices per SM, one each"
+    "issue_sustained": Constant(
+        1.15,
+        "PTX instructions a cycle",
+        f"{_FIT}; above 1 as PTX has more of them than machine code",
     ),
-    "shared_atomic_cycles": Constant(2.0, "cycles/wavefront", "assumed: read, modify, write"),
-    "dram_latency": Constant(
-        0.5, "µs", "about 480 cycles unloaded on H100, doubled under load; assumed"
-    ),
-    "l2_latency": Constant(270.0, "cycles", "L2 hit about 260–280 cycles, A100 and H100"),
-    "shared_latency": Constant(30.0, "cycles", "pointer chase in shared memory: 23–33 cycles"),
-    "barrier_latency": Constant(30.0, "cycles", "bar.sync of a converged block, 20–40 cycles"),
+    # caches
+    "l1_reread_hits": Constant(0.855, "of re-read sectors", _FIT),
+    "l2_reread_misses": Constant(0.2, "of re-reads beyond L2", _FIT),
+    # atomics
+    "atomics_per_l2_cycle": Constant(0.2, "operations/cycle/SM", f"where they spread out; {_FIT}"),
+    "same_address_ns": Constant(2.51, "ns/operation", f"where they meet in a sector; {_FIT}"),
+    "shared_atomic_cycles": Constant(1.0, "cycles/wavefront", _FIT),
+    # latencies
+    "dram_latency": Constant(0.6, "µs", f"under load; {_FIT}"),
+    "l2_latency": Constant(360.0, "cycles", f"under load; {_FIT}"),
+    "shared_latency": Constant(35.0, "cycles", f"under load; {_FIT}"),
+    "barrier_latency": Constant(77.0, "cycles", f"of bar.sync, waiting for the last warp; {_FIT}"),
+    "block_latency": Constant(0.15, "µs", f"from a block's end to its successor's start; {_FIT}"),
     "issue_latency": Constant(4.0, "cycles", "dependent ALU instructions issue 4 cycles apart"),
-    "loads_in_flight": Constant(
-        4.0, "loads/thread", "assumed: what ptxas hoists before the first use"
-    ),
-    "copies_in_flight": Constant(
-        16.0, "copies/thread", "assumed: a pipeline of cp.async or TMA stages"
-    ),
-    "shared_in_flight": Constant(8.0, "loads/thread", "assumed"),
-    "instructions_in_flight": Constant(2.0, "per warp", "assumed instruction-level parallelism"),
+    # what one warp overlaps
+    "instructions_in_flight": Constant(1.39, "per warp", _FIT),
+    "loads_in_flight": Constant(4.0, "loads/thread", f"what ptxas hoists before a use; {_FIT}"),
+    "copies_in_flight": Constant(16.0, "copies/thread", f"stages of cp.async or TMA; {_FIT}"),
+    "shared_in_flight": Constant(8.0, "loads/thread", _FIT),
 }
 
 _GLOBAL = "l1tex__t_{}_pipe_lsu_mem_global_op_{}.sum"
@@ -142,9 +149,14 @@ def _resident(launch: LaunchShape, target: Target) -> Occupancy:
 
 
 def _total(terms: Mapping[str, float]) -> float:
-    power = _value("overlap_power")
-    body = sum(us**power for name, us in terms.items() if name != "launch") ** (1 / power)
+    latency_us = terms.get("latency", 0.0)
+    busy = [us for name, us in terms.items() if name not in ("launch", "latency")]
+    body = _norm([_norm(busy, _value("overlap_power")), latency_us], _value("latency_power"))
     return terms["launch"] + body
+
+
+def _norm(times_us: Sequence[float], power: float) -> float:
+    return sum(us**power for us in times_us) ** (1 / power)
 
 
 def _assumptions(cold: bool) -> tuple[str, ...]:
@@ -204,15 +216,22 @@ class _Work:
 
     @property
     def first_touch(self) -> float:
-        """Share of full-width load traffic that meets its bytes for the first time."""
-        full = 128 * self[_LOADS] + 32 * self["async_copy_sectors"]
-        return min(1.0, self["unique_bytes_read"] / full) if full else 1.0
+        """Share of loaded sectors that come from DRAM: met for the first time, and not left in L2."""
+        if not self.compulsory:
+            return 0.0
+        loaded = min(32 * self[_LOAD_SECTORS], 128 * self[_LOADS]) + 32 * self["async_copy_sectors"]
+        return min(1.0, self["unique_bytes_read"] / loaded) if loaded else 1.0
+
+    @property
+    def compulsory(self) -> bool:
+        """Whether the first touch of data goes to DRAM."""
+        return self.cold or self.unique_bytes > self.target.l2_bytes
 
 
 def _dram(work: _Work) -> float:
     target, footprint = work.target, work.unique_bytes
     missing = max(0.0, 1 - target.l2_bytes / footprint) if footprint else 0.0
-    compulsory = footprint if work.cold or footprint > target.l2_bytes else 0.0
+    compulsory = footprint if work.compulsory else 0.0
     again = max(0.0, work.loaded_bytes - work["unique_bytes_read"])
     moved = compulsory + again * missing * _value("l2_reread_misses")
     return moved / (target.memory_gbps * _value("dram_sustained") * 1e3)
@@ -225,7 +244,8 @@ def _l2_bytes(work: _Work) -> float:
 
 def _l2(work: _Work) -> float:
     moved = _l2_bytes(work)
-    return max(moved / (work.target.l2_gbps * 1e3), work.sm_us(moved / _value("l2_port")))
+    rate = work.target.l2_gbps * _value("l2_sustained") * 1e3
+    return max(moved / rate, work.sm_us(moved / _value("l2_port")))
 
 
 def _l1(work: _Work) -> float:
@@ -244,9 +264,9 @@ def _issue(work: _Work) -> float:
     return work.sm_us(work["warp_instructions"] / rate)
 
 
-def _pipe(pipe: str, lanes: str) -> Any:
+def _pipe(pipe: str, lanes: str, sustained: str = "pipe_sustained") -> Any:
     def term(work: _Work) -> float:
-        rate = getattr(work.target, lanes) / 32 * _value("pipe_sustained")
+        rate = getattr(work.target, lanes) / 32 * _value(sustained)
         return work.sm_us(work[f"pipe_{pipe}_warp_instructions"] / rate)
 
     return term
@@ -281,10 +301,16 @@ def tensor_flops_per_us(target: Target, kind: str) -> float:
 
 
 def _atomics(work: _Work) -> float:
-    """Sectors through the L2's units; lanes that meet on one address go one after another."""
+    """Operations through the L2's units, and one after another where they meet in one sector.
+
+    An operation is a sector of a request, or a lane that shares its address with an earlier one.
+    They are taken to spread evenly over the sectors that the launch writes.
+    """
     target = work.target
+    operations = work["global_atomic_sectors"] + work["global_atomic_conflicts"]
     rate = target.sms * target.boost_mhz * _value("atomics_per_l2_cycle")
-    return (work["global_atomic_sectors"] + work["global_atomic_conflicts"]) / rate
+    sectors = max(1.0, work["unique_bytes_written"] / 32)
+    return max(operations / rate, operations / sectors * _value("same_address_ns") / 1e3)
 
 
 def _latency(work: _Work) -> float:
@@ -302,7 +328,7 @@ def _latency(work: _Work) -> float:
     copies = _rounds(work["async_copy_requests"] / warps, "copies_in_flight")
     atomics = work["global_atomic_requests"] / warps / _value("loads_in_flight")
     chain = cycles / work.target.boost_mhz + _memory_us(work, loads + copies + atomics)
-    return chain * work.generations
+    return (chain + _value("block_latency")) * work.generations
 
 
 def _rounds(requests: float, in_flight: str) -> float:
@@ -322,7 +348,7 @@ _TERMS = {
     "issue": _issue,
     "fp32": _pipe("fp32", "fp32_lanes_per_sm"),
     "fp64": _pipe("fp64", "fp64_lanes_per_sm"),
-    "int": _pipe("int", "int32_lanes_per_sm"),
+    "int": _pipe("int", "int32_lanes_per_sm", "int_sustained"),
     "sfu": _pipe("sfu", "sfu_lanes_per_sm"),
     "fp16": _fp16,
     "tensor": _tensor,
