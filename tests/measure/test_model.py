@@ -293,3 +293,21 @@ def test_no_operators_and_unknown_pipes_are_refused():
         model_ops([], H100)
     with pytest.raises(UsageError, match="no pipe"):
         model_ops([OpCost("x", 1, 1, 1, "quantum")], H100)
+
+
+def test_static_shared_memory_limits_what_is_resident():
+    """A launch records its dynamic bytes; those that the kernel declares are in its build facts."""
+    from warpsmith.measure.modelled import candidate_time
+    from warpsmith.spec import Launch, Outcome, Run
+
+    counts, shape = vadd(1 << 24)
+    launch = Launch(
+        kernel="f", grid=(*shape.grid, 1, 1), block=(256, 1, 1), shared_bytes=0, registers=16,
+        artifact="a", counters=counts,
+    )  # fmt: skip
+
+    def modelled_us(static: int) -> float:
+        facts = {"name": "f", "artifact": "a", "static_shared_bytes": static}
+        return candidate_time(Run(Outcome.RIGHT, launches=(launch,), kernels=(facts,)), H200)[1]
+
+    assert modelled_us(48 * 1024) > 1.1 * modelled_us(0)

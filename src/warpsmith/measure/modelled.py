@@ -49,7 +49,10 @@ def candidate_time(run: Run, target: Target) -> tuple[tuple[Launch, ...], float]
     Kernels and PyTorch operators run one after another, each with the floor of a launch, as when
     they are replayed from a CUDA graph. Raises NotTimed when nothing ran on the device.
     """
-    launches = tuple(_timed(launch, target) for launch in run.launches)
+    static = {k.get("artifact"): int(k.get("static_shared_bytes") or 0) for k in run.kernels}
+    launches = tuple(
+        _timed(launch, target, static.get(launch.artifact, 0)) for launch in run.launches
+    )
     operators = _costs(run.details.get("operators", ()))
     if not launches and not operators:
         raise NotTimed("the candidate launched no kernel and ran no operator: nothing to model")
@@ -59,9 +62,12 @@ def candidate_time(run: Run, target: Target) -> tuple[tuple[Launch, ...], float]
     return launches, device_us
 
 
-def _timed(launch: Launch, target: Target) -> Launch:
+def _timed(launch: Launch, target: Target, static_bytes: int) -> Launch:
     shape = LaunchShape(
-        launch.grid, launch.block, launch.shared_bytes, launch.registers or _USUAL_REGISTERS
+        launch.grid,
+        launch.block,
+        launch.shared_bytes + static_bytes,
+        launch.registers or _USUAL_REGISTERS,
     )
     try:
         modelled = model_time(launch.counters, shape, target)
