@@ -112,10 +112,9 @@ extern "C" __global__ void named_barrier_different_counts(float* out) {
   out[threadIdx.x] = 1;
 }
 
-// run: 1 96 out=f32[96]
-extern "C" __global__ void named_barrier_count_not_of_warps(float* out) {
-  BAD(asm volatile("bar.sync 1, 80;" ::: "memory");)  // expect: barrier-mismatch
-  MEND(asm volatile("bar.sync 1, 96;" ::: "memory");)
+// run: 1 96 out=f32[96] count=80 mended_count=96
+extern "C" __global__ void named_barrier_count_not_of_warps(float* out, int count) {
+  asm volatile("bar.sync 1, %0;" :: "r"(count) : "memory");  // expect: barrier-mismatch
   out[threadIdx.x] = 1;
 }
 
