@@ -122,3 +122,14 @@ def test_other_types_and_strides_of_elements():
         np.zeros((32, 64), np.float32), box=(8, 32), dtype="tfloat32", element_strides=(2, 1)
     )
     assert tf32.box_bytes == 4 * 32 * 4
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("swizzle", [0, 128])
+@pytest.mark.parametrize("shape", [(16, 32), (40, 72)])
+def test_tensors_on_a_gpu(doubled, swizzle, shape):
+    x = torch.randn(shape, device="cuda")
+    out = torch.zeros(shape, device="cuda")
+    maps = [ws.tensor_map(t, box=(16, 32), swizzle=swizzle) for t in (x, out)]
+    launch(doubled, (-(-shape[1] // 32), -(-shape[0] // 16)), 64, 0, [0, *maps])
+    torch.testing.assert_close(out, 2 * x)
