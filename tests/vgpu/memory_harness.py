@@ -102,7 +102,17 @@ def library() -> ctypes.CDLL:
     (folder / "shim.c").write_text(SHIM)
     sources = [
         RUNTIME / f"{name}.c"
-        for name in ("memory", "count", "pattern", "atomic", "copy", "order", "shadow", "findings")
+        for name in (
+            "memory",
+            "count",
+            "cache",
+            "pattern",
+            "atomic",
+            "copy",
+            "order",
+            "shadow",
+            "findings",
+        )
     ]
     flags = ["-O2", "-ftree-vectorize", "-march=native", "-ffp-contract=off", "-fno-strict-aliasing",
              "-fwrapv", "-shared", "-fPIC", "-Wl,-Bsymbolic", f"-I{RUNTIME}"]  # fmt: skip

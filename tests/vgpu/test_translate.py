@@ -185,3 +185,60 @@ def test_a_value_defined_below_its_use_in_the_text(definition, want):
     text = kernel(*lines, parameters=".param .u64 out, .param .u32 n")
     Bench(text).right("k", (1,), (32,), out, 9)
     assert out.tolist() == [want] * 32
+
+
+def test_kernel_parameters_and_what_equals_them_take_no_op():
+    lines = ("ld.param.u64 %d1, [out];", "ld.param.u32 %r1, [n];", "cvta.to.global.u64 %d2, %d1;",
+             "st.global.u32 [%d2], %r1;")  # fmt: skip
+    text = kernel(*lines, parameters=".param .u64 out, .param .u32 n")
+    names = [op.handler for op in translate(parse(text), "k").ops]
+    assert [n for n in names if n not in ("vg_op_enter", "vg_op_exit")] == ["vg_op_store"]
+
+
+@pytest.mark.parametrize("words", [1, 2, 4])
+@pytest.mark.parametrize("space", ["shared", "global"])
+@pytest.mark.parametrize(
+    "word_of",
+    [
+        lambda t: t // 16 * 16 + 3,  # two rows, broadcast in each
+        lambda t: t % 16,  # one row twice
+        lambda t: 15 - t % 16,
+        lambda t: t * 2,
+        lambda t: 63 - t * 2,
+        lambda t: t % 7 * 9,
+        lambda t: t % 5 * 17,  # beyond 256 bytes
+        lambda t: t * 0 + 5,
+    ],
+)
+def test_loads_of_every_pattern_again_and_again(words, space, word_of):
+    """A site that repeats its pattern of lanes takes another way than the first time."""
+    lane, rounds = np.arange(32), 4
+    index = np.stack([word_of(lane) * words + 64 * words * i for i in range(rounds)])
+    index = index.astype(np.uint32)
+    index[2] = index[2][::-1]  # a pattern of its own in between
+    data = (np.arange(2048, dtype=np.uint64) * 2654435761 % 4294967291).astype(np.uint32)
+    out = np.zeros((rounds, 32, words), np.uint32)
+    vector = "" if words == 1 else f".v{words}"
+    regs = "%r10" if words == 1 else "{" + ", ".join(f"%r{10 + i}" for i in range(words)) + "}"
+    fill = (
+        "mov.u32 %r5, 0;", "FILL:", "mad.lo.u32 %r6, %r5, 32, %r1;", "mul.wide.u32 %d8, %r6, 4;",
+        "add.s64 %d9, %d2, %d8;", "ld.global.u32 %r7, [%d9];", "cvt.u32.u64 %r8, %d8;",
+        "add.s32 %r8, %r8, %r9;", "st.shared.u32 [%r8], %r7;", "add.s32 %r5, %r5, 1;",
+        "setp.lt.u32 %p1, %r5, 64;", "@%p1 bra FILL;", "bar.sync 0;",
+    )  # fmt: skip
+    where = ("cvt.u32.u64 %r20, %d7;", "add.s32 %r20, %r20, %r9;") if space == "shared" else (
+        "add.s64 %d10, %d2, %d7;",)  # fmt: skip
+    source = "%r20" if space == "shared" else "%d10"
+    lines = (
+        "ld.param.u64 %d1, [out];", "ld.param.u64 %d2, [data];", "ld.param.u64 %d3, [index];",
+        "mov.u32 %r1, %tid.x;", "mov.u32 %r9, tile;", *fill, "mov.u32 %r2, 0;", "LOOP:",
+        "mad.lo.u32 %r3, %r2, 32, %r1;", "mul.wide.u32 %d4, %r3, 4;", "add.s64 %d5, %d3, %d4;",
+        "ld.global.u32 %r4, [%d5];", "mul.wide.u32 %d7, %r4, 4;", *where,
+        f"ld.{space}{vector}.u32 {regs}, [{source}];", f"mul.wide.u32 %d11, %r3, {4 * words};",
+        "add.s64 %d12, %d1, %d11;", f"st.global{vector}.u32 [%d12], {regs};",
+        "add.s32 %r2, %r2, 1;", f"setp.lt.u32 %p2, %r2, {rounds};", "@%p2 bra LOOP;",
+    )  # fmt: skip
+    text = kernel(*lines, parameters=".param .u64 out, .param .u64 data, .param .u64 index",
+                  head=f".shared .align 16 .b8 tile[{4 * 2048}];\n")  # fmt: skip
+    Bench(text).right("k", (1,), (32,), out, data, index)
+    assert np.array_equal(out, data[index.astype(np.int64)[..., None] + np.arange(words)])

@@ -74,26 +74,37 @@ def _is_call_parameter(e: Emitter, address: ir.Operand) -> bool:
 def load(e: Emitter, ins: ir.Instruction) -> None:
     target, address = ins.operands[:2]
     items, space = items_of(target), space_of(ins)
+    base = address.base if isinstance(address, ir.Address) else None
+    parameter = space == SPACES["param"] and isinstance(base, ir.Symbol)
+    if parameter and base.name in e.kernel_parameters:
+        _load_kernel_parameter(e, ins, e.kernel_parameters[base.name] + address.offset)
+        return
     kinds: list[int] = []
-    data = [e.data(ins, item, 32, kinds) for item in items]
-    if len(data) > 8:
-        raise unsupported(ins, "more than 8 elements")
-    if space == SPACES["param"] and isinstance(address, ir.Address):
-        base = address.base
-        if isinstance(base, ir.Symbol) and base.name in e.kernel_parameters:
-            offset = e.kernel_parameters[base.name] + address.offset
-            if _known_parameter(e, ins, target, offset):
-                return
-            e.op(ins, "vg_op_load_param", data,
-                 access=e.access(space, ins.types[-1], items, offset))  # fmt: skip
-            return
-        if isinstance(base, ir.Symbol):
-            _frame_access(e, ins, "vg_op_load_frame", data, items, address, kinds)
-            return
+    data = _data_of(e, ins, items, kinds)
+    if parameter:
+        _frame_access(e, ins, "vg_op_load_frame", data, items, address, kinds)
+        return
     space, lanes, flags, offset = address_of(e, ins, address)
     access = e.access(space, ins.types[-1], items, offset)
     access.flags = order_of(ins)
     e.op(ins, "vg_op_load", data, aux=lanes, flags=flags, access=access)
+
+
+def _data_of(e: Emitter, ins: ir.Instruction, items: list, kinds: list[int]) -> list[int]:
+    data = [e.data(ins, item, 32, kinds) for item in items]
+    if len(data) > 8:
+        raise unsupported(ins, "more than 8 elements")
+    return data
+
+
+def _load_kernel_parameter(e: Emitter, ins: ir.Instruction, offset: int) -> None:
+    """No op where the launch can fill the lanes; asked before the target gets a register."""
+    target = ins.operands[0]
+    if _known_parameter(e, ins, target, offset):
+        return
+    items = items_of(target)
+    e.op(ins, "vg_op_load_param", _data_of(e, ins, items, []),
+         access=e.access(SPACES["param"], ins.types[-1], items, offset))  # fmt: skip
 
 
 def _known_parameter(e: Emitter, ins: ir.Instruction, target: ir.Operand, offset: int) -> bool:

@@ -106,6 +106,14 @@ static inline uint64_t extend(const char *p, uint32_t bytes, int is_signed) {
 }
 
 static void spread(void *lanes, uint32_t mask, uint32_t bytes, uint64_t value) {
+  if (mask == VG_FULL && bytes == 8) {
+    for (int l = 0; l < VG_LANES; l++) ((uint64_t *)lanes)[l] = value;
+    return;
+  }
+  if (mask == VG_FULL && bytes == 4) {
+    for (int l = 0; l < VG_LANES; l++) ((uint32_t *)lanes)[l] = (uint32_t)value;
+    return;
+  }
   for (int l = 0; l < VG_LANES; l++) {
     if (!(mask >> l & 1)) continue;
     if (bytes == 8) ((uint64_t *)lanes)[l] = value;

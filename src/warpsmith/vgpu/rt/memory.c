@@ -9,7 +9,7 @@
 #include <stdlib.h>
 
 #include "check.h"
-#include "pattern.h"
+#include "window.h"
 
 /* Below this, an address that no allocation holds is called a null pointer plus an offset. */
 #define NULL_REACH (16ull << 20)
@@ -509,6 +509,7 @@ static int load_repeated(VgWarp *w, const VgAccess *a, const uint64_t *address, 
   if (vg_checking(w)) check_repeated(w, a, p, base, NULL);
   account(w, a, p, base, width, 0);
   if (p->stride == width) return 1;
+  if (p->stride && a->bytes == 4 && a->reg_bytes == 4 && vg_load_window(p, base, a->count, to)) return 1;
   for (uint32_t i = 0; i < a->count; i++) {
     if (!to[i]) continue;
     if (p->stride == 0) splat(((const uint32_t *)(uintptr_t)base)[i], to[i]);

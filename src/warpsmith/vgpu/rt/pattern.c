@@ -2,7 +2,7 @@
  * SPDX-License-Identifier: Apache-2.0
  */
 #include <stdlib.h>
-#include "pattern.h"
+#include "window.h"
 
 enum { PATIENCE = 16 };   /* misses in a row after which a site is looked at only now and then */
 
@@ -24,5 +24,16 @@ void vg_learn(VgPattern *p, const uint64_t *address) {
     high = (int64_t)delta > high ? (int64_t)delta : high;
   }
   p->stride = uneven ? UINT64_MAX : step;
-  p->low = low, p->high = high, p->bits = bits, p->known = 1, p->counted = 0;
+  p->low = low, p->high = high, p->bits = bits, p->known = 1, p->counted = 0, p->window_words = 0;
+}
+
+void vg_find_window(VgPattern *p, uint32_t words) {
+  uint64_t reach = (uint64_t)(p->high - p->low) / 4 + words;
+  p->window_words = words, p->vectors = VG_WINDOW_NONE, p->wanted = 0;
+  if (reach > VG_WINDOW_WORDS || (p->bits & 3)) return;
+  for (int l = 0; l < VG_LANES; l++) {
+    p->index[l] = (uint32_t)((p->delta[l] - (uint64_t)p->low) / 4);
+    for (uint32_t i = 0; i < words; i++) p->wanted |= 1ull << (p->index[l] + i);
+  }
+  p->vectors = (uint32_t)(reach + 15) / 16;
 }

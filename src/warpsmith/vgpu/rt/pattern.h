@@ -21,6 +21,10 @@ typedef struct VgPattern {
   uint32_t counted;         /* the counts below are valid (for `phase`) */
   uint32_t leaders;         /* the first lane of each sector */
   uint32_t transactions, ideal;   /* wavefronts or sectors of one access */
+  uint32_t window_words;    /* words of an access that the window below is for; 0: none yet */
+  uint32_t vectors;         /* of 64 bytes, from `low` on, that hold all lanes' words (window.h) */
+  uint64_t wanted;          /* the words of them that some lane asks for */
+  _Alignas(64) uint32_t index[VG_LANES];   /* of each lane's first word */
 } VgPattern;
 
 /* Note another pattern than the site's last one, unless the site shows none. */
