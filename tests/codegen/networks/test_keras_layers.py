@@ -74,6 +74,20 @@ def test_headers_in_double_compute_what_keras_does(shard):
     assert not bad
 
 
+def test_headers_for_any_processor_compute_what_keras_does():
+    """Without flags for this machine the narrower vectors' functions run, on the same weights."""
+    cases = [c for c in CASES if c.name.startswith("network")]
+    flags = [f for f in FLAGS if f != "-march=native"]
+    for dtype, bar in (("double", 1e-12), ("float", 1e-6)):
+        chosen = [judged(case) for case in cases]
+        headers = Compiled([n for n, _ in chosen], [s[0] for _, s in chosen], dtype, flags)
+        for i, case in enumerate(cases):
+            inputs, want = judged(case)[1][0]
+            assert error(headers.predict(i, inputs), want) <= bar, case.name
+            many = headers.predict_batch(i, [np.stack([x] * 9) for x in inputs])
+            assert error([y[8] for y in many], want) <= bar, case.name
+
+
 @pytest.mark.parametrize("shard", range(len(SHARDS)))
 def test_headers_in_float_are_as_near_as_float_can_be(shard):
     """1e-6 of the largest output; where large inputs make Keras itself err by more in float32, no more

@@ -13,7 +13,17 @@ from .body import Body, Header, Sample, blocked
 from .ir import Nest, View
 from .reader import Network
 
-MACHINES = {"float": nest_cpp.Machine(8), "double": nest_cpp.Machine(4)}
+# without and with AVX-512; both read the same layout of the weights
+MACHINES = {
+    "float": (
+        nest_cpp.Machine(8, unit=16, chains=8),
+        nest_cpp.Machine(16, registers=24, shared=3, positions=12, unit=16, chains=8),
+    ),
+    "double": (
+        nest_cpp.Machine(4, unit=8, chains=8),
+        nest_cpp.Machine(8, registers=24, shared=3, positions=12, unit=8, chains=8),
+    ),
+}
 _PRELUDE = Path(__file__).with_name("templates") / "lanes.h"
 BLOCK = 8  # samples that predict_batch takes through the network at once
 
@@ -41,7 +51,8 @@ class _Header:
         self.network, self.namespace, self.dtype = network, namespace, dtype
         self.sample, self.version, self.outside = sample, version, outside
         self.program = passes.optimize(network.program)
-        self.body = Body(dtype, MACHINES[dtype])
+        self.body = Body(dtype, MACHINES[dtype][0])
+        self.wide: list[str] = []  # the functions for AVX-512
 
     def header(self) -> Header:
         single, workspace = self._network(self.program, "n")
@@ -53,7 +64,8 @@ class _Header:
         text = "\n".join(
             [
                 self._opening(), self._sizes(max(workspace, batch)), self._prelude(),
-                "namespace detail {\n", *self._weights(), *self.body.functions,
+                "namespace detail {\n", *self._weights(),
+                "#if defined(__AVX512F__)\n", *self.wide, "#else\n", *self.body.functions, "#endif\n",
                 "} // namespace detail\n", *pieces, self._batch(bool(batch)), self._self_test(),
                 f"}} // namespace {self.namespace}\n\n#endif\n",
             ]
@@ -132,7 +144,9 @@ class _Header:
 
     def _network(self, program: ir.Program, prefix: str) -> tuple[str, int]:
         """The function that runs a program, and its workspace in scalars."""
-        lines, size = self.body.run(program, prefix)
+        narrow, size = self.body.run(program, prefix)
+        wide = self._wide(program, prefix)
+        lines = ["#if defined(__AVX512F__)", *wide, "#else", *narrow, "#endif"]
         name = "predict" if prefix == "n" else "detail_block"
         used = set(re.findall(r"\w+", "\n".join(lines)))
         names = [*(p.name for p in program.inputs), *(p.name for p in program.outputs), "workspace"]
@@ -147,6 +161,14 @@ class _Header:
             + "\n".join(lines) + "\n}\n",
             size,
         )  # fmt: skip
+
+    def _wide(self, program: ir.Program, prefix: str) -> list[str]:
+        """The same calls to functions for vectors of twice the lanes."""
+        body, machine, functions = self.body, self.body.machine, self.body.functions
+        body.machine, body.functions = MACHINES[self.dtype][1], self.wide
+        lines, _ = body.run(program, prefix)
+        body.machine, body.functions = machine, functions
+        return lines
 
     def _parameters(self, program: ir.Program) -> str:
         parts = [f"const Scalar *{p.name}" for p in program.inputs]

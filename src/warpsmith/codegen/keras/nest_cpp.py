@@ -24,6 +24,8 @@ class Machine:
 
     wide: vectors along the vector dimension when nothing shares the weights; shared: when `positions`
     of a second dimension do. device: a CUDA device function, whose pointers may be of any kind.
+    unit: lanes of the widest machine that reads the same weights; their layout depends on it alone,
+    0 for this machine's own. chains: sums in flight from which a fused multiply-add's latency is hidden.
     """
 
     lanes: int
@@ -32,6 +34,8 @@ class Machine:
     shared: int = 3
     positions: int = 6
     device: bool = False
+    unit: int = 0
+    chains: int = 1
 
 
 _COMBINE = {
@@ -326,9 +330,10 @@ class _Nest:
         u = self._shared_dimension(v)
         vectors = -(-n.extents[v] // lanes)
         m = self.machine
-        k = min(vectors, m.wide if u is None else m.shared)
+        k, parts = self._tiling(n.extents[v], m.wide if u is None else m.shared, u is None)
         positions = 1 if u is None else min(n.extents[u], max(1, m.registers // k), m.positions)
-        self._lay_out(v, k)
+        self.parts = parts
+        self._lay_out(v, k * parts)
         others = [d for d in self.parallel if d not in (v, u)]
         for d in others:
             self._loop(d)
@@ -345,11 +350,27 @@ class _Nest:
             w.close()
         w.close(len(others))
 
+    def _tiling(self, extent: int, most: int, alone: bool) -> tuple[int, int]:
+        """(vectors of a block, blocks of a tile of the layout)."""
+        unit = self.machine.unit
+        if not unit:
+            return min(-(-extent // self.lanes), most), 1
+        if extent <= unit // 2:
+            return 1, 1
+        units, fits = -(-extent // unit), (8, 7, 6, 5, 4) if alone else (3, 2)
+        even = [f for f in fits if units % f == 0]  # else tiles of nearly the same size
+        units = even[0] if even else -(-units // -(-units // fits[0]))
+        vectors = units * unit // self.lanes
+        k = max(d for d in range(1, most + 1) if vectors % d == 0)
+        return k, vectors // k
+
     def _lay_out(self, v: int, k: int) -> None:
         """Weights with lanes in the order of the blocks: …, tile, reduction, k · lanes."""
         n = self.n
         self.tiled: dict[int, tuple[dict[int, int], int]] = {}
         block = k * self.lanes
+        if self._halved(v):
+            block = self.machine.unit // 2
         tiles = -(-n.extents[v] // block)
         for i in expressions.loads_of(n.body):
             array = self.weights(i)
@@ -403,10 +424,7 @@ class _Nest:
         w, n, combine = self.w, self.n, self.combine
         for p in range(count):
             w(" ".join(f"Vec a{p}_{j} = all<Vec>({_START[combine]});" for j in range(k)))
-        for d in self.reduced:
-            self._loop(d)
-        self._inner(v, u, others, k, part, count, tile)
-        w.close(len(self.reduced))
+        self._reduce(v, u, others, k, part, count, tile)
         fixed = [*others, *([u] if u is not None else [])]
         ends = expressions.loads_of(n.finish) if n.finish != ACC else []
         for p in range(count):
@@ -425,7 +443,39 @@ class _Nest:
                     result = f"{loaded} + {result}"
                 w(f"store_some<{some}>({at}, {result});" if some else f"store({at}, {result});")
 
-    def _inner(self, v, u, others, k, part, count, tile) -> None:
+    def _reduce(self, v, u, others, k: int, part: int, count: int, tile: int) -> None:
+        """The loops of the reduction; few accumulators are several times there, taken in turns."""
+        w, last = self.w, self.reduced[-1] if self.reduced else None
+        extent = self.n.extents[last] if last is not None else 1
+        turns = min(extent, -(-self.machine.chains // (count * k)))
+        if u is not None or turns < 2:
+            for d in self.reduced:
+                self._loop(d)
+            self._inner(v, u, others, k, part, count, tile)
+            w.close(len(self.reduced))
+            return
+        names = [(p, j) for p in range(count) for j in range(k)]
+        for t in range(1, turns):
+            w(" ".join(f"Vec a{p}_{j}_{t} = a{p}_{j};" for p, j in names))
+        for d in self.reduced[:-1]:
+            self._loop(d)
+        whole = extent // turns * turns
+        w.open(f"for (std::ptrdiff_t i{last} = 0; i{last} < {whole}; i{last} += {turns})")
+        for t in range(turns):
+            w.open("")
+            self._inner(v, u, others, k, part, count, tile, (last, t))
+            w.close()
+        w.close()
+        if whole < extent:
+            w.open(f"for (std::ptrdiff_t i{last} = {whole}; i{last} < {extent}; ++i{last})")
+            self._inner(v, u, others, k, part, count, tile)
+            w.close()
+        w.close(len(self.reduced) - 1)
+        for t in range(1, turns):
+            for p, j in names:
+                w(f"a{p}_{j} = {_COMBINE[self.combine](f'a{p}_{j}', f'a{p}_{j}_{t}')};")
+
+    def _inner(self, v, u, others, k, part, count, tile, turn=None) -> None:
         """One step of the reduction for all accumulators; each load is made once."""
         w, n = self.w, self.n
         dims = [*others, *self.reduced, *([u] if u is not None else [])]
@@ -437,32 +487,49 @@ class _Nest:
                 for j in range(k if moves_v else 1):
                     some = part if part and j == k - 1 else None
                     name = f"v{i}_{p}_{j}"
-                    w(f"const Vec {name} = {self._value(i, v, u, dims, p, j, tile, some)};")
+                    w(f"const Vec {name} = {self._value(i, v, u, dims, p, j, tile, some, turn)};")
                     for pp in range(count) if not moves_u else [p]:
                         for jj in range(k) if not moves_v else [j]:
                             names[i, pp, jj] = name
         product = n.body.op == "mul" and n.body.args == (load(0), load(1))
+        suffix = f"_{turn[1]}" if turn and turn[1] else ""
         for p in range(count):
             for j in range(k):
                 values = {i: names[i, p, j] for i in expressions.loads_of(n.body)}
+                to = f"a{p}_{j}{suffix}"
                 if product and self.combine == "add":
-                    w(f"a{p}_{j} += {values[0]} * {values[1]};")
+                    w(f"{to} += {values[0]} * {values[1]};")
                 else:
                     value = self._call("body", "Vec", values)
-                    w(f"a{p}_{j} = {_COMBINE[self.combine](f'a{p}_{j}', value)};")
+                    w(f"{to} = {_COMBINE[self.combine](to, value)};")
 
     def _step(self, i: int, d: int) -> int:
         return self.tiled[i][0].get(d, 0) if i in self.tiled else self.strides[i][d]
 
-    def _value(self, i, v, u, dims, p: int, j: int, tile: int, some: int | None) -> str:
-        """Load i at position p and vector j of a block."""
+    def _halved(self, v: int) -> bool:
+        """Are the weights of the vector dimension half a vector?"""
+        return self.n.extents[v] <= self.machine.unit // 2 < self.lanes
+
+    def _value(
+        self, i, v, u, dims, p: int, j: int, tile: int, some: int | None,
+        more: tuple[int, int] | None = None,
+    ) -> str:  # fmt: skip
+        """Load i at position p and vector j of a block; more: (dimension, so many steps further)."""
         if i in self.tiled and i in self.layouts:
             steps, tile_step = self.tiled[i]
             terms = [f"{steps[d]} * i{d}" for d in dims if steps.get(d)]
             shift = (steps.get(u, 0) * p if u is not None else 0) + j * self.lanes
-            return f"load(p{i} + {_sum(*terms, f'{tile_step} * tile', shift)})"
+            if more is not None:
+                shift += steps.get(more[0], 0) * more[1]
+            place = [f"{tile_step} * tile"]
+            if self.parts > 1:
+                place = [f"{tile_step} * (tile / {self.parts})", f"{tile} * (tile % {self.parts})"]
+            kind = f"load_some<{self.machine.unit // 2}>" if self._halved(v) else "load"
+            return f"{kind}(p{i} + {_sum(*terms, *place, shift)})"
         strides = self.strides[i]
         shift = strides[u] * p if u is not None else 0
+        if more is not None:
+            shift += strides[more[0]] * more[1]
         if not strides[v]:
             return f"all<Vec>(p{i}[{_sum(self._place(strides, dims), shift)}])"
         at = f"p{i} + {_sum(self._place(strides, dims), f'tile * {tile}', shift + j * self.lanes)}"

@@ -19,10 +19,19 @@ template <class To, class From> WARPSMITH_INLINE To bits_as(From from) noexcept 
 }
 
 #if defined(__GNUC__) || defined(__clang__)
-constexpr int W = 32 / int(sizeof(Scalar));
-typedef Scalar Vec __attribute__((vector_size(32)));
-typedef Int IVec __attribute__((vector_size(32)));
+#if defined(__AVX512F__)
+constexpr int bytes_of_vector = 64;
+#else
+constexpr int bytes_of_vector = 32;
+#endif
+constexpr int W = bytes_of_vector / int(sizeof(Scalar));
+typedef Scalar Vec __attribute__((vector_size(bytes_of_vector)));
+typedef Int IVec __attribute__((vector_size(bytes_of_vector)));
 typedef int NVec __attribute__((vector_size(4 * W)));
+#if defined(__AVX512F__)
+typedef float F512 __attribute__((vector_size(64)));
+typedef double D512 __attribute__((vector_size(64)));
+#endif
 
 WARPSMITH_INLINE Vec load(const Scalar *p) noexcept {
   Vec v;
@@ -30,13 +39,31 @@ WARPSMITH_INLINE Vec load(const Scalar *p) noexcept {
   return v;
 }
 WARPSMITH_INLINE void store(Scalar *p, Vec v) noexcept { std::memcpy(p, &v, sizeof v); }
+// The first N lanes; a masked access, since a copy through memory waits for the store before it.
 template <int N> WARPSMITH_INLINE Vec load_some(const Scalar *p) noexcept {
+#if defined(__AVX512F__)
+  if constexpr (N < W) {
+    if constexpr (sizeof(Scalar) == 4) {
+      return bits_as<Vec>(__builtin_ia32_loadups512_mask((const float *)p, F512{}, (unsigned short)((1u << N) - 1)));
+    } else {
+      return bits_as<Vec>(__builtin_ia32_loadupd512_mask((const double *)p, D512{}, (unsigned char)((1u << N) - 1)));
+    }
+  }
+#endif
   Vec v = {};
-  std::memcpy(&v, p, N * sizeof(Scalar));
+  std::memcpy(&v, p, (N < W ? N : W) * sizeof(Scalar));
   return v;
 }
 template <int N> WARPSMITH_INLINE void store_some(Scalar *p, Vec v) noexcept {
+#if defined(__AVX512F__)
+  if constexpr (sizeof(Scalar) == 4) {
+    __builtin_ia32_storeups512_mask((float *)p, bits_as<F512>(v), (unsigned short)((1u << N) - 1));
+  } else {
+    __builtin_ia32_storeupd512_mask((double *)p, bits_as<D512>(v), (unsigned char)((1u << N) - 1));
+  }
+#else
   std::memcpy(p, &v, N * sizeof(Scalar));
+#endif
 }
 template <class T> WARPSMITH_INLINE T all(Scalar s) noexcept {
   if constexpr (sizeof(T) == sizeof(Scalar)) {
@@ -134,16 +161,20 @@ template <class T> WARPSMITH_INLINE T exp_(T x) noexcept {
   const T y = ((s.p + Scalar(1)) * s.high) * s.low;
   return x > high ? all<T>(std::numeric_limits<Scalar>::infinity()) : (x < low ? all<T>(Scalar(0)) : y);
 }
+// e^x - 1 for |x| up to some 80; larger x need the two factors one after another.
+template <class T> WARPSMITH_INLINE T expm1_near(T x) noexcept {
+  const Split<T> s = split(x);
+  const T two = s.high * s.low;
+  return s.p * two + (two - Scalar(1));
+}
 template <class T> WARPSMITH_INLINE T expm1_(T x) noexcept {
   const T high = all<T>(Scalar(40)), low = all<T>(Scalar(-40));
-  const Split<T> s = split(x > high ? high : (x < low ? low : x));
-  const T two = s.high * s.low;
-  const T y = s.p * two + (two - Scalar(1));
+  const T y = expm1_near<T>(x > high ? high : (x < low ? low : x));
   return x > high ? exp_(x) : y;
 }
 template <class T> WARPSMITH_INLINE T tanh_(T x) noexcept {
   const T high = all<T>(Scalar(20)), low = all<T>(Scalar(-20));
-  const T e = expm1_(T((x > high ? high : (x < low ? low : x)) * Scalar(2)));
+  const T e = expm1_near<T>(T((x > high ? high : (x < low ? low : x)) * Scalar(2)));
   return e / (e + Scalar(2));
 }
 template <class T> WARPSMITH_INLINE T log_(T x) noexcept { return each(x, [](Scalar v) { return std::log(v); }); }
@@ -152,7 +183,32 @@ template <class T> WARPSMITH_INLINE T sqrt_(T x) noexcept { return each(x, [](Sc
 template <class T> WARPSMITH_INLINE T floor_(T x) noexcept { return each(x, [](Scalar v) { return std::floor(v); }); }
 template <class T> WARPSMITH_INLINE T sin_(T x) noexcept { return each(x, [](Scalar v) { return std::sin(v); }); }
 template <class T> WARPSMITH_INLINE T cos_(T x) noexcept { return each(x, [](Scalar v) { return std::cos(v); }); }
-template <class T> WARPSMITH_INLINE T erf_(T x) noexcept { return each(x, [](Scalar v) { return std::erf(v); }); }
+// Up to 1: x p(x^2) / q(x^2); from there 1 - e^(-x^2) p(x) / q(x), both fitted to 2e-13 of the result.
+template <class T> WARPSMITH_INLINE T horner(T, Scalar c) noexcept { return all<T>(c); }
+template <class T, class... C> WARPSMITH_INLINE T horner(T x, Scalar c, C... more) noexcept {
+  return horner(x, more...) * x + c;
+}
+template <class T> WARPSMITH_INLINE T erf_(T x) noexcept {
+  const T zero = all<T>(Scalar(0)), most = all<T>(Scalar(6));
+  const T size = x < 0 ? T(-x) : x;
+  const T a = size > most ? most : size;
+  const T t = a * a;
+  const T p = a * horner<T>(t, Scalar(1.1283791670955057), Scalar(0.14677725829394986), Scalar(0.04138955315113847),
+                            Scalar(0.00152434773845252), Scalar(6.446722973319355e-05));
+  const T q = horner<T>(t, Scalar(1), Scalar(0.4634112916764504), Scalar(0.09115096702579817),
+                        Scalar(0.009202967974200789), Scalar(0.0004136663976735784));
+  const T u = horner<T>(a, Scalar(0.9999968994869535), Scalar(1.3558518296690316), Scalar(0.8701801475514475),
+                        Scalar(0.2971834854403373), Scalar(0.04238788368573349), Scalar(-0.0043666875470620824),
+                        Scalar(-0.0022994200872629563));
+  const T v = horner<T>(a, Scalar(1), Scalar(2.4842038668878934), Scalar(2.6734178703994353),
+                        Scalar(1.5815545316432356), Scalar(0.5229138573273419), Scalar(0.07309005009643171),
+                        Scalar(-0.007739637999662847), Scalar(-0.004075618223751962));
+  const Split<T> s = split<T>(T(zero - t));
+  const T e = (s.p + Scalar(1)) * (s.high * s.low);
+  const T ratio = (a < 1 ? p : T(e * u)) / (a < 1 ? q : v);
+  const T y = a < 1 ? ratio : T(Scalar(1) - ratio);
+  return x < 0 ? T(-y) : y;
+}
 template <class T> WARPSMITH_INLINE T abs_(T x) noexcept { return each(x, [](Scalar v) { return std::fabs(v); }); }
 template <class T> WARPSMITH_INLINE T pow_(T x, T y) noexcept {
   if constexpr (sizeof(T) == sizeof(Scalar)) {
