@@ -109,6 +109,10 @@ class _Header:
             "// Nothing is allocated; calls with different workspaces may run at the same time.\n"
             f"#ifndef {guard}\n#define {guard}\n\n"
             "#include <cmath>\n#include <cstddef>\n#include <cstdint>\n#include <cstring>\n#include <limits>\n\n"
+            "#if defined(__GNUC__) || defined(__clang__)\n"
+            "// Vectors stay inside inlined functions; GCC warns at the end of the file, so this is not undone.\n"
+            '#pragma GCC diagnostic ignored "-Wpsabi"\n'
+            "#endif\n\n"
             f"namespace {self.namespace} {{\n\n"
             f"using Scalar = {self.dtype};\n"
         )
