@@ -154,9 +154,26 @@ def onnx_runtime(model: Any, x: np.ndarray, _: Path | None) -> Bench:
     with tempfile.TemporaryDirectory() as scratch:
         path = f"{scratch}/net.onnx"
         model(x)
-        model.export(path, format="onnx", verbose=False)
+        try:
+            model.export(path, format="onnx", verbose=False)
+        except Exception:  # Keras's own export cannot take attention; PyTorch's newer one can
+            _export(model, x, path)
         session = _session(path)
     return _bound(session, x)
+
+
+def _export(model: Any, x: np.ndarray, path: str) -> None:
+    import torch
+
+    class Module(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.inner = model
+
+        def forward(self, v: Any) -> Any:
+            return self.inner(v, training=False)
+
+    torch.onnx.export(Module().eval(), (torch.tensor(x),), path, dynamo=True, verbose=False)
 
 
 def identity(x: np.ndarray) -> Bench:

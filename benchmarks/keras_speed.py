@@ -25,9 +25,9 @@ from keras_networks import NETWORKS, build
 
 BATCHES = (1, 32, 1024)
 BLOCK = 0.02  # CPU seconds of a block, if a call is not longer
-TOTAL = 1.0  # CPU seconds of a contender, if three blocks are not longer
-DEADLINE = 150  # seconds to build a contender
-SLOW = 8.0  # seconds of one call from which a contender is left out
+TOTAL = 0.3  # CPU seconds of a contender, if three blocks are not longer
+DEADLINE = 40  # seconds to build a contender
+SLOW = 4.0  # seconds of one call from which a contender is left out
 
 
 def main() -> None:
@@ -50,8 +50,8 @@ def main() -> None:
 
         head["versions"][package] = version(package)
     rows: list[dict[str, Any]] = []
-    for name in options.networks or NETWORKS:
-        for batch in options.batches:
+    for batch in options.batches:
+        for name in options.networks or NETWORKS:
             rows.append(_measure(name, batch, options))
             print(json.dumps(rows[-1]), file=sys.stderr, flush=True)
             options.out.write_text(json.dumps({**head, "rows": rows}, indent=1) + "\n")
@@ -153,7 +153,7 @@ def _turns(benches: dict[str, Any], absent: dict[str, str]) -> dict[str, Any]:
         if once < BLOCK:
             once = bench(max(1, int(0.005 / once))) / max(1, int(0.005 / once))
         reps[peer] = max(1, int(BLOCK / once))
-        blocks[peer] = max(3, min(15, int(TOTAL / (once * reps[peer]))))
+        blocks[peer] = max(3, min(11, int(TOTAL / (once * reps[peer]))))
     found: dict[str, list[float]] = {peer: [] for peer in benches}
     for turn in range(max(blocks.values())):
         for peer, bench in benches.items():

@@ -206,7 +206,7 @@ class _Header:
         ]
         if blocks:
             lines.append(
-                f"  for (; i + {BLOCK} <= count; i += {BLOCK}) detail_block({moved}, workspace);"
+                f"  for (; i < count / {BLOCK} * {BLOCK}; i += {BLOCK}) detail_block({moved}, workspace);"
             )
         lines += [f"  for (; i < count; ++i) predict({moved}, workspace);", "}\n"]
         return "\n".join(lines)
