@@ -192,7 +192,7 @@ def test_kernel_parameters_and_what_equals_them_take_no_op():
              "st.global.u32 [%d2], %r1;")  # fmt: skip
     text = kernel(*lines, parameters=".param .u64 out, .param .u32 n")
     names = [op.handler for op in translate(parse(text), "k").ops]
-    assert [n for n in names if n not in ("vg_op_enter", "vg_op_exit")] == ["vg_op_store"]
+    assert [n for n in names if n not in ("vg_op_enter", "vg_op_exit")] == ["vg_op_store_word"]
 
 
 @pytest.mark.parametrize("words", [1, 2, 4])

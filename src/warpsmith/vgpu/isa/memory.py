@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from ..analysis import RESERVED, RESERVED_BYTES
 from ..fixed import FixedLanes
-from ..program import SINK, SPECIALS, ParameterLanes
+from ..program import ADDRESS_32, SINK, SPECIALS, Access, ParameterLanes
 from ..ptx import ir
 from .registry import runtime, unsupported
 
@@ -74,20 +74,29 @@ def _is_call_parameter(e: Emitter, address: ir.Operand) -> bool:
 def load(e: Emitter, ins: ir.Instruction) -> None:
     target, address = ins.operands[:2]
     items, space = items_of(target), space_of(ins)
-    base = address.base if isinstance(address, ir.Address) else None
-    parameter = space == SPACES["param"] and isinstance(base, ir.Symbol)
-    if parameter and base.name in e.kernel_parameters:
-        _load_kernel_parameter(e, ins, e.kernel_parameters[base.name] + address.offset)
-        return
     kinds: list[int] = []
+    if space == SPACES["param"] and isinstance(address, ir.Address):
+        base = address.base
+        if isinstance(base, ir.Symbol) and base.name in e.kernel_parameters:
+            _load_kernel_parameter(e, ins, e.kernel_parameters[base.name] + address.offset)
+            return
+        if isinstance(base, ir.Symbol):
+            data = _data_of(e, ins, items, kinds)
+            _frame_access(e, ins, "vg_op_load_frame", data, items, address, kinds)
+            return
     data = _data_of(e, ins, items, kinds)
-    if parameter:
-        _frame_access(e, ins, "vg_op_load_frame", data, items, address, kinds)
-        return
     space, lanes, flags, offset = address_of(e, ins, address)
     access = e.access(space, ins.types[-1], items, offset)
     access.flags = order_of(ins)
-    e.op(ins, "vg_op_load", data, aux=lanes, flags=flags, access=access)
+    handler = "vg_op_load_word" if _is_word(ins, access, flags, data) else "vg_op_load"
+    e.op(ins, handler, data, aux=lanes, flags=flags, access=access)
+
+
+def _is_word(ins: ir.Instruction, access: Access, flags: int, data: list[int]) -> bool:
+    """Whether rt/word.c has a shorter way: one 32-bit word a lane at 64-bit addresses, unguarded."""
+    one = access.count == 1 and access.bytes == access.reg_bytes == 4 and data[0] != SINK
+    known = access.space in (SPACES["shared"], SPACES["global"])
+    return one and known and not ins.guard and not flags & ADDRESS_32
 
 
 def _data_of(e: Emitter, ins: ir.Instruction, items: list, kinds: list[int]) -> list[int]:
@@ -138,7 +147,8 @@ def store(e: Emitter, ins: ir.Instruction) -> None:
     space, lanes, flags, offset = address_of(e, ins, address)
     access = e.access(space, ins.types[-1], items, offset)
     access.flags = order_of(ins)
-    e.op(ins, "vg_op_store", data, aux=lanes, flags=flags, kinds=bits(kinds), access=access)
+    handler = "vg_op_store_word" if _is_word(ins, access, flags, data) else "vg_op_store"
+    e.op(ins, handler, data, aux=lanes, flags=flags, kinds=bits(kinds), access=access)
 
 
 def _frame_access(

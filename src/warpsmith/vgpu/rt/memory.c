@@ -27,11 +27,6 @@ const VgAllocation *vg_find(const VgLaunch *launch, uint64_t address) {
                                                                           : NULL;
 }
 
-static inline int inside(const VgAllocation *row, uint64_t first, uint64_t bytes) {
-  uint64_t size = row->end - row->begin;
-  return size >= bytes && first - row->begin <= size - bytes;
-}
-
 /* Each site remembers the row it met last: x and y of x[i] + y[i] are two sites. */
 static const VgAllocation NOWHERE = {0}, EVERYWHERE = {.begin = NULL_REACH, .end = UINT64_MAX >> 1};
 
@@ -61,8 +56,8 @@ void vg_memory_close(VgWorker *worker) {
 /* Is [first, first + bytes) in one allocation that allows the access? Remembers the row. */
 static int reachable(VgWorker *worker, uint32_t site, uint64_t first, uint64_t bytes, int is_store) {
   const VgAllocation *row = vg_row(worker, site);
-  if (!inside(row, first, bytes)) row = worker->launch->table ? vg_find(worker->launch, first) : NULL;
-  if (!row || !inside(row, first, bytes) || (is_store && row->readonly)) return 0;
+  if (!vg_inside(row, first, bytes)) row = worker->launch->table ? vg_find(worker->launch, first) : NULL;
+  if (!row || !vg_inside(row, first, bytes) || (is_store && row->readonly)) return 0;
   if (worker->memory) ((const VgAllocation **)worker->memory)[site] = row;
   return 1;
 }
@@ -76,7 +71,7 @@ static uint32_t verdict(const VgLaunch *launch, uint64_t address, const VgReach 
   const VgAllocation *row = vg_find(launch, address);
   if (!row && near_null) return VG_FAULT_NULL_POINTER;
   if (address & (r->width - 1)) return VG_FAULT_MISALIGNED;
-  if (!row || !inside(row, address, r->width)) return VG_FAULT_OUT_OF_BOUNDS;
+  if (!row || !vg_inside(row, address, r->width)) return VG_FAULT_OUT_OF_BOUNDS;
   return r->is_store && row->readonly ? VG_FAULT_READONLY_WRITE : VG_FAULT_NONE;
 }
 
@@ -166,7 +161,7 @@ int vg_admit_span(VgWarp *w, uint32_t site, uint32_t lanes, uint64_t first, uint
   const VgAllocation *row = vg_find(w->worker->launch, first);
   int near_null = !row && (first < NULL_REACH || first > UINT64_MAX - NULL_REACH);
   uint32_t kind = near_null ? VG_FAULT_NULL_POINTER
-                  : row && inside(row, first, bytes) ? VG_FAULT_ILLEGAL_ACCESS : VG_FAULT_OUT_OF_BOUNDS;
+                  : row && vg_inside(row, first, bytes) ? VG_FAULT_ILLEGAL_ACCESS : VG_FAULT_OUT_OF_BOUNDS;
   if (vg_fault(w, kind, site, lanes)) {
     VgFault *f = &w->worker->fault;
     f->space = VG_GLOBAL, f->is_store = (uint32_t)is_store, f->bytes = (uint32_t)bytes, f->address = first;
@@ -292,7 +287,7 @@ static inline uint64_t at_once(VgWarp *w, const VgAccess *a, uint64_t first, uin
     return room < bytes || first > room - bytes ? 0 : (uint64_t)(uintptr_t)w->block->shared + first;
   }
   if (a->space == VG_LOCAL || a->space == VG_PARAM) return 0;
-  return inside(vg_row(w->worker, a->site), first, bytes) ? first : 0;
+  return vg_inside(vg_row(w->worker, a->site), first, bytes) ? first : 0;
 }
 
 /* A whole warp's contiguous span. */
@@ -452,20 +447,6 @@ static int in_parts(VgWarp *w, const VgAccess *a, uint32_t mask, const uint64_t 
 
 /* ---------------------------------------------------------------------- repeated patterns */
 
-/* The host address of lane 0 when a whole warp's access with pattern `p` is admitted; else 0. */
-static inline uint64_t admitted(VgWarp *w, const VgAccess *a, const VgPattern *p, uint64_t first,
-                                uint64_t width, int is_store) {
-  first += (uint64_t)a->offset;
-  uint64_t low = first + (uint64_t)p->low, bytes = (uint64_t)(p->high - p->low) + width;
-  if ((first | p->bits) & (width - 1)) return 0;
-  if (a->space == VG_SHARED) {
-    uint64_t limit = w->block->shared_bytes;
-    return limit < bytes || low > limit - bytes ? 0 : (uint64_t)(uintptr_t)w->block->shared + first;
-  }
-  const VgAllocation *row = vg_row(w->worker, a->site);
-  return inside(row, low, bytes) && !(is_store && row->readonly) ? first : 0;
-}
-
 /* Without a table, a generic address may be anything: the windows must be looked at first. */
 static inline int repeats(const VgWarp *w, const VgAccess *a, uint32_t mask) {
   return mask == VG_FULL && a->space != VG_LOCAL && a->space != VG_PARAM &&
@@ -503,7 +484,7 @@ static inline void account(VgWarp *w, const VgAccess *a, VgPattern *p, uint64_t 
 static int load_repeated(VgWarp *w, const VgAccess *a, const uint64_t *address, void *const *to) {
   VgPattern *p = vg_pattern(w, a->site, address);
   uint64_t width = (uint64_t)a->bytes * a->count;
-  uint64_t base = p ? admitted(w, a, p, address[0], width, 0) : 0;
+  uint64_t base = p ? vg_admitted(w, a, p, vg_row(w->worker, a->site), address[0], width, 0) : 0;
   if (!base || (p->stride == 0 && (a->bytes != 4 || a->reg_bytes != 4))) return 0;
   if (p->stride == width && !load_span(a, (const uint32_t *)(uintptr_t)base, to)) return 0;
   if (vg_checking(w)) check_repeated(w, a, p, base, NULL);
@@ -521,7 +502,7 @@ static int load_repeated(VgWarp *w, const VgAccess *a, const uint64_t *address, 
 static int store_repeated(VgWarp *w, const VgAccess *a, const uint64_t *address, const void *const *from) {
   VgPattern *p = vg_pattern(w, a->site, address);
   uint64_t width = (uint64_t)a->bytes * a->count;
-  uint64_t base = p ? admitted(w, a, p, address[0], width, 1) : 0;
+  uint64_t base = p ? vg_admitted(w, a, p, vg_row(w->worker, a->site), address[0], width, 1) : 0;
   if (!base) return 0;
   if (vg_checking(w)) check_repeated(w, a, p, base, from);
   if (p->stride == width && !store_span(a, (uint32_t *)(uintptr_t)base, from)) return 0;

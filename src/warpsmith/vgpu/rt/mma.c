@@ -177,6 +177,7 @@ static void add_sums(const VgMma *s, int32_t *sums, const int32_t *c) {
 
 void vg_mma(const VgMma *s, uint32_t mask, uint32_t *const *d, uint32_t *const *a,
             uint32_t *const *b, uint32_t *const *c) {
+  if (vg_mma_floats(s, mask, d, a, b, c)) return;
   uint32_t sums[16 * 8];
   load_sums(s, c, sums);
   if (vg_is_integer(s->a)) {

@@ -26,6 +26,9 @@ void vg_product_floats(uint32_t rows, uint32_t k, const float *a, uint32_t lda, 
                        uint32_t ldb, float *c, uint32_t ldc);
 void vg_product_integers(uint32_t rows, uint32_t k, const int32_t *a, uint32_t lda, const int32_t *b,
                          uint32_t ldb, int32_t *c, uint32_t ldc);
+/* mma_floats.c: vg_mma of a whole warp's f16, bf16 or tf32 into f32; 0 where it is not for it. */
+int vg_mma_floats(const VgMma *s, uint32_t mask, uint32_t *const *d, uint32_t *const *a,
+                  uint32_t *const *b, uint32_t *const *c);
 int32_t vg_add_saturated(int32_t a, int32_t b);
 /* sparse.c: 16 rows of k / 2 packed elements to rows of k, with zeros between. */
 void vg_expand(VgElement e, uint32_t k, const uint32_t *meta, uint32_t selector,

@@ -101,6 +101,10 @@ static int read_left(VgWarp *w, uint32_t site, const VgWgmma *s, VgElement e, ui
   return read_tile(w, site, &t, e, w->index % 4 * 16, 16, depth, 0, left, MAX_K);
 }
 
+typedef struct Scratch {
+  uint32_t left[16 * MAX_K], packed[16 * MAX_K], right[MAX_K * LINE], sums[16 * LINE], old[16 * LINE];
+} Scratch;
+
 int vg_wgmma_sparse(VgWarp *w, uint32_t site, const VgWgmma *s, uint32_t mask, uint32_t *const *d,
                     uint32_t *const *a, const uint64_t *a_descriptor, const uint64_t *b_descriptor,
                     const uint32_t *scale_d, const uint32_t *meta, uint32_t selector) {
@@ -108,7 +112,8 @@ int vg_wgmma_sparse(VgWarp *w, uint32_t site, const VgWgmma *s, uint32_t mask, u
   VgElement left_type = m->a == VG_E_B1 ? VG_E_U8 : m->a, right_type = m->b == VG_E_B1 ? VG_E_U8 : m->b;
   uint32_t lane = (uint32_t)__builtin_ctz(mask), integer = (uint32_t)vg_is_integer(m->a);
   uint32_t depth = m->a == VG_E_B1 ? m->k / 8u : m->k;
-  static _Thread_local uint32_t left[16 * MAX_K], packed[16 * MAX_K], right[MAX_K * LINE], sums[16 * LINE];
+  static _Thread_local Scratch scratch;   /* its address is asked for once: that is a call */
+  uint32_t *left = scratch.left, *packed = scratch.packed, *right = scratch.right, *sums = scratch.sums;
   if (read_left(w, site, s, left_type, meta ? depth / 2 : depth, lane, a, a_descriptor, meta ? packed : left))
     return 1;
   if (meta) vg_expand(m->a, m->k, meta, selector, packed, MAX_K, left, MAX_K);
@@ -119,7 +124,7 @@ int vg_wgmma_sparse(VgWarp *w, uint32_t site, const VgWgmma *s, uint32_t mask, u
   else for (uint32_t row = 0; row < 16; row++) memset(sums + row * LINE, 0, m->n * sizeof *sums);
   multiply(m, left, right, sums);
   if (scale_d[lane] && integer) {
-    static _Thread_local uint32_t old[16 * LINE];
+    uint32_t *old = scratch.old;
     load_sums(m, d, old);
     for (uint32_t i = 0; i < 16 * LINE; i++)
       sums[i] = m->flags & VG_MMA_SATURATE
