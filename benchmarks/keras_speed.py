@@ -50,8 +50,11 @@ def main() -> None:
 
         head["versions"][package] = version(package)
     rows: list[dict[str, Any]] = []
+    if options.keep and options.out.exists():
+        rows = json.loads(options.out.read_text())["rows"]
     for batch in options.batches:
         for name in options.networks or NETWORKS:
+            rows = [r for r in rows if (r["network"], r["batch"]) != (name, batch)]
             rows.append(_measure(name, batch, options))
             print(json.dumps(rows[-1]), file=sys.stderr, flush=True)
             options.out.write_text(json.dumps({**head, "rows": rows}, indent=1) + "\n")
@@ -64,6 +67,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--docs", type=Path, help="write the page of the JSON, measure nothing")
     parser.add_argument("--peers", type=Path, help="folder with the C++ peers' sources")
     parser.add_argument("--networks", nargs="*")
+    parser.add_argument("--keep", action="store_true", help="rows of --out not measured again stay")
     parser.add_argument("--batches", nargs="*", type=int, default=BATCHES)
     parser.add_argument("--only", nargs="*", help="these contenders")
     return parser.parse_args()
@@ -81,6 +85,7 @@ def _measure(name: str, batch: int, options: argparse.Namespace) -> dict[str, An
     absent: dict[str, str] = {}
     for peer, make in PEERS.items():
         if options.only and peer not in options.only:
+            absent[peer] = "not asked for in this run (--only)"
             continue
         try:
             contenders[peer] = _within(DEADLINE, lambda m=make: _made(m, model, x, options.peers))

@@ -24,7 +24,8 @@ def page(data: dict[str, Any]) -> str:
         "from Python with bound memory; the column after it is what such a call costs for a graph that "
         "does nothing. The limit is the larger of weight bytes over the bandwidth with which this core "
         "reads that many bytes again and again, and multiply-adds over its measured peak; a network "
-        "whose weights are read once a sample cannot be faster.",
+        "whose weights are read once a sample cannot be faster. "
+        + (f"The file holds {data['note']}." if "note" in data else ""),
         "",
     ]
     for batch in sorted({r["batch"] for r in data["rows"]}):
@@ -73,7 +74,10 @@ def _losses(rows: list[dict[str, Any]]) -> list[str]:
 
 
 def _absent(rows: list[dict[str, Any]]) -> list[str]:
-    lines = ["## What was not measured", ""]
+    """Which peer, why, and for which networks and batches."""
+    found: dict[tuple[str, str], list[str]] = {}
     for r in rows:
-        lines += [f"- {r['network']}, {r['batch']}: {p}: {why}" for p, why in r["absent"].items()]
-    return lines
+        for peer, why in r["absent"].items():
+            found.setdefault((peer, why), []).append(f"{r['network']} ({r['batch']})")
+    lines = [f"- {peer}: {why}: {', '.join(where)}" for (peer, why), where in found.items()]
+    return ["## What was not measured", "", *lines]
