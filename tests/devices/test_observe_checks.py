@@ -66,5 +66,8 @@ def test_without_checks_nothing_is_collected():
 
 
 def test_an_unknown_option_is_told():
-    with pytest.raises(UsageError, match="expected target, count.*checks.*fresh"), observe(check=True):
+    with (
+        pytest.raises(UsageError, match=r"expected target, count.*checks.*fresh"),
+        observe(check=True),
+    ):
         pass

@@ -40,7 +40,10 @@ def exact(operation, kind, mode="rn", ftz=False, sat=False, relu=False):
     def oracle(a, b=0, c=0):
         a, b, c = (flush(v, kind) if ftz else v for v in (a, b, c))
         result = arithmetic(operation, a, b, c, kind, mode)
-        if ftz and flush(arithmetic(operation, a, b, c, kind, "rz"), kind) & ~FORMATS[kind].sign == 0:
+        if (
+            ftz
+            and flush(arithmetic(operation, a, b, c, kind, "rz"), kind) & ~FORMATS[kind].sign == 0
+        ):
             result = flush(result, kind) & FORMATS[kind].sign  # subnormal before it is rounded
         result = flush(result, kind) if ftz else result
         result = saturated(result, kind) if sat else result

@@ -26,6 +26,8 @@ def mutate(tokens: list[str], source: random.Random) -> str:
     """One to four edits: deletion, doubling, swap, another token, random characters, truncation."""
     tokens = list(tokens)
     for _ in range(source.randint(1, 4)):
+        if not tokens:  # an edit before this one cut everything off
+            break
         i, j = source.randrange(len(tokens)), source.randrange(len(tokens))
         match source.randrange(7):
             case 0:

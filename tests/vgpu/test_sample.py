@@ -18,7 +18,9 @@ N = 1 << 16
 
 def added(n=N, **options):
     out = np.zeros(n, np.float32)
-    found = launch(VADD, "vadd", n // 256, 256, x=floats(n), y=floats(n), out=out, n=n, options=options)
+    found = launch(
+        VADD, "vadd", n // 256, 256, x=floats(n), y=floats(n), out=out, n=n, options=options
+    )
     return found, out
 
 

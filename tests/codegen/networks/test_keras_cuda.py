@@ -5,10 +5,11 @@ from __future__ import annotations
 
 import pytest
 
-torch = pytest.importorskip("torch")
+pytest.importorskip("torch")
 pytest.importorskip("keras")
 pytest.importorskip("cuda.bindings.nvrtc")
 
+import torch
 from keras_cases import CASES, randomize
 
 import warpsmith as ws
