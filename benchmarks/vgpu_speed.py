@@ -1,7 +1,8 @@
-"""How fast the virtual GPU is: kernels, cold builds, warm launches, and Triton's own interpreter.
+"""How fast the virtual GPU is: kernels, cold builds, warm launches, and other simulators.
 
 Run: python benchmarks/vgpu_speed.py. Times are CPU time of this process (children for builds), the
 best of several, with checking always on; `counted` says whether the memory counters were on too.
+`$WARPSMITH_NUMBA_PYTHON` names a Python that has Numba, for the comparison with its simulator.
 """
 # SPDX-License-Identifier: Apache-2.0
 
@@ -31,7 +32,9 @@ FLOPS = """extern "C" __global__ void fused(float* out, int n, float k) {
   for (int i = 0; i < n; i++) a = a * k + b, b = b * k + c, c = c * k + d, d = d * k + a;
   out[blockIdx.x * blockDim.x + threadIdx.x] = a + b + c + d;
 }"""
-TARGETS = {"vadd_1m": 10.0, "sgemm_tiled_256": 50.0}  # ms
+MACS = dict.fromkeys(("sgemm_tiled_256", "sgemm_register_256", "triton_matmul_256_sm80",
+                      "triton_matmul_256_sm90"), 256**3)  # fmt: skip
+"""Multiply-adds of a launch: one mma or wgmma counts as one instruction of 32 threads."""
 
 
 def best_ms(run, repeats: int = 7) -> float:
@@ -66,7 +69,10 @@ class Case:
 
     def measure(self) -> dict:
         instructions = self.launch(True).counters.thread_instructions
-        plain, counted = best_ms(lambda: self.launch(False)), best_ms(lambda: self.launch(True))
+        plain, counted = (
+            best_ms(lambda: self.launch(False), 25),
+            best_ms(lambda: self.launch(True), 25),
+        )
         return {
             "ms": plain, "counted_ms": counted, "thread_instructions": instructions,
             "giga_instructions_per_s": instructions / plain / 1e6, "counting_factor": counted / plain,
@@ -88,7 +94,9 @@ def triton_case(
     signature = {n: types[t] for n, t in zip(names, letters)} | dict.fromkeys(
         constants, "constexpr"
     )
-    aligned = {(i,): [["tt.divisibility", 16]] for i, t in enumerate(letters) if t != "f"}
+    known = [t == "n" and value % 16 for t, value in zip(letters, args)]
+    aligned = {(i,): [["tt.divisibility", 16]] for i, t in enumerate(letters)
+               if t != "f" and not known[i]}  # fmt: skip
     ptx, meta = triton_ptx(function, signature, constants, arch, attrs=aligned, num_warps=warps)
     scratch = len(vgpu.load(ptx).kernels[kernel].parameters) - len(letters)
     return Case(
@@ -156,49 +164,76 @@ def builds(found: list[Case], texts: dict[str, str]) -> dict:
     return result
 
 
-_INTERPRETED = """
-import os, sys, time
-os.environ["TRITON_INTERPRET"] = "1"
-sys.path.insert(0, sys.argv[1])
-import torch
-from kernels import triton_kernels
-torch.set_num_threads(1)
-n, tile = int(sys.argv[2]), int(sys.argv[3])
-a, b = (torch.randn(n, n).to(torch.float16) for _ in range(2))
-c = torch.zeros(n, n)
-times = []
-for _ in range(3):
-    start = time.process_time()
-    triton_kernels.matmul[(n // tile, n // tile)](a, b, c, n, n, n, BM=tile, BN=tile, BK=32)
-    times.append(time.process_time() - start)
-assert torch.allclose(c, a.float() @ b.float(), atol=1e-2)
-print(1e3 * min(times))
-"""
+# -------------------------------------------------------------------------------------- budgets
 
 
-def interpreted_ms(n: int, tile: int) -> float:
-    """The same Triton matmul under TRITON_INTERPRET=1, in milliseconds of CPU time."""
-    done = subprocess.run(
-        [sys.executable, "-c", _INTERPRETED, str(ROOT / "tests" / "vgpu"), str(n), str(tile)],
-        capture_output=True, text=True, check=True,
-    )  # fmt: skip
-    return float(done.stdout)
+def translate_ms(case: Case) -> dict:
+    """CPU milliseconds from PTX text to a program, before any compiler is called."""
+    from warpsmith.vgpu.ptx.parse import parse
+    from warpsmith.vgpu.translate import translate
+
+    text = case.module.text
+    return {
+        "lines": text.count("\n"),
+        "parse_ms": best_ms(lambda: parse(text), 5),
+        "parse_and_translate_ms": best_ms(lambda: translate(parse(text), case.kernel), 5),
+    }
 
 
-def against_interpreter(n: int, tile: int) -> dict:
-    """Our time and the interpreter's, whose cost is per block of Triton values, not per element."""
-    a, b, c = floats(n, n).astype(np.float16), floats(n, n).astype(np.float16), floats(n, n)
-    case = triton_case("", "matmul", "hhpnnn", {"BM": tile, "BN": tile, "BK": 32},
-                       (n // tile, n // tile), [a, b, c, n, n, n], 80, 4)  # fmt: skip
-    fast, slow = case.measure()["ms"], interpreted_ms(n, tile)
-    return {"ms": fast, "triton_interpret_ms": slow, "times_faster": slow / fast}
+def bounds_factor(case: Case) -> float:
+    """Time with the table of allocations over time without it, where only null, alignment and the shared
+    and local windows are looked at: these cannot be switched off."""
+
+    def free() -> None:
+        case.module.launch(
+            case.kernel, case.grid, case.block, case.args, count=False, **case.options
+        )
+
+    checked, unchecked = [], []
+    for _ in range(9):
+        checked.append(best_ms(lambda: case.launch(False), 1))
+        unchecked.append(best_ms(free, 1))
+    return min(checked) / min(unchecked)
+
+
+def two_workers(case: Case) -> float:
+    """Wall time of one worker over that of two."""
+    spent: dict[int, list[float]] = {1: [], 2: []}
+    for _ in range(9):
+        for workers, times in spent.items():
+            start = time.perf_counter()
+            case.module.launch(case.kernel, case.grid, case.block, case.args, memory=case.memory,
+                               count=False, workers=workers, **case.options)  # fmt: skip
+            times.append(time.perf_counter() - start)
+    return min(spent[1]) / min(spent[2])
+
+
+def within_budgets(report: dict) -> dict:
+    """Each budget with the kernels that miss it."""
+    rows, builds_ = report["kernels"], report["builds"]
+
+    def over(name: str, limit: float) -> list[str]:
+        return [k for k, row in rows.items() if row[name] > limit]
+
+    return {
+        "parse and translate <= 100 ms": over("parse_and_translate_ms", 100),
+        "cold build <= 1 s": [k for k, b in builds_.items() if "no_handler_cached" in b
+                              and b["no_handler_cached"]["wall_s"] > 1],
+        "warm launch <= 20 ms": [] if report["warm_launch_ms"] <= 20 else ["empty"],
+        ">= 2 G thread instructions/s": [k for k, r in rows.items() if r["giga_instructions_per_s"] < 2],
+        "bounds checks <= 2x": over("bounds_factor", 2),
+        "counting <= 4x": over("counting_factor", 4),
+    }  # fmt: skip
 
 
 def main() -> None:
     found = cases()
     report = about("virtual", clock="CPU time", kernels={})
     for case in found:
-        report["kernels"][case.name] = row = case.measure()
+        report["kernels"][case.name] = row = case.measure() | translate_ms(case)
+        row |= {"bounds_factor": bounds_factor(case), "two_workers": two_workers(case)}
+        if macs := MACS.get(case.name):
+            row["giga_macs_per_s"] = macs / row["ms"] / 1e6
         print(f"{case.name:28} {row['ms']:8.2f} ms  counted {row['counted_ms']:8.2f} ms  "
               f"{row['giga_instructions_per_s']:6.2f} G thread instructions/s")  # fmt: skip
     empty = Case("empty", cuda_file("basics.cu"), "grid_stride", (1,), (32,),
@@ -209,11 +244,18 @@ def main() -> None:
     report["builds"] = builds(found, texts)
     for name, row in report["builds"].items():
         print(name, row)
-    report["triton_matmul_256_by_tile"] = {}
-    for tile in (16, 32, 64):
-        report["triton_matmul_256_by_tile"][tile] = row = against_interpreter(256, tile)
-        print(f"Triton matmul 256, {tile}x{tile} tiles: {row['ms']:.1f} ms, TRITON_INTERPRET=1 "
-              f"{row['triton_interpret_ms']:.0f} ms, {row['times_faster']:.0f} times faster")  # fmt: skip
+    report["missed"] = within_budgets(report)
+    print("missed:", report["missed"])
+    from vgpu_peers import against_peers
+
+    report["peers"] = against_peers()
+    for peer, rows in report["peers"].items():
+        print(
+            peer,
+            {k: round(r["times_faster"], 1) for k, r in rows.items()}
+            if rows != "not installed"
+            else rows,
+        )
     report["child_peak_mib"] = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024
     path = ROOT / "benchmarks" / "results" / "vgpu_speed.json"
     path.parent.mkdir(exist_ok=True)
