@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -51,7 +52,8 @@ class _Header:
         self.network, self.namespace, self.dtype = network, namespace, dtype
         self.sample, self.version, self.outside = sample, version, outside
         self.program = passes.optimize(network.program)
-        self.body = Body(dtype, MACHINES[dtype][0])
+        self.machines = [replace(m, one_layout=outside) for m in MACHINES[dtype]]
+        self.body = Body(dtype, self.machines[0])
         self.wide: list[str] = []  # the functions for AVX-512
 
     def header(self) -> Header:
@@ -169,7 +171,7 @@ class _Header:
     def _wide(self, program: ir.Program, prefix: str) -> list[str]:
         """The same calls to functions for vectors of twice the lanes."""
         body, machine, functions = self.body, self.body.machine, self.body.functions
-        body.machine, body.functions = MACHINES[self.dtype][1], self.wide
+        body.machine, body.functions = self.machines[1], self.wide
         lines, _ = body.run(program, prefix)
         body.machine, body.functions = machine, functions
         return lines

@@ -26,6 +26,8 @@ class Machine:
     of a second dimension do. device: a CUDA device function, whose pointers may be of any kind.
     unit: lanes of the widest machine that reads the same weights; their layout depends on it alone,
     0 for this machine's own. chains: sums in flight from which a fused multiply-add's latency is hidden.
+    one_layout: weights lie in the same order whether one sample or several read them, so that large
+    ones are stored once.
     """
 
     lanes: int
@@ -36,6 +38,7 @@ class Machine:
     device: bool = False
     unit: int = 0
     chains: int = 1
+    one_layout: bool = False
 
 
 _COMBINE = {
@@ -357,7 +360,7 @@ class _Nest:
             return min(-(-extent // self.lanes), most), 1
         if extent <= unit // 2:
             return 1, 1
-        units, fits = -(-extent // unit), (8, 7, 6, 5, 4) if alone else (3, 2)
+        units, fits = -(-extent // unit), (8, 7, 6, 5, 4) if alone and not self.machine.one_layout else (3, 2)
         even = [f for f in fits if units % f == 0]  # else tiles of nearly the same size
         units = even[0] if even else -(-units // -(-units // fits[0]))
         vectors = units * unit // self.lanes

@@ -221,6 +221,11 @@ _RESERVED = frozenset(
         "count",
     ]
 )
+# what the generated code calls its own
+_OURS = frozenset(
+    ("state", "predict", "predict_batch", "self_test", "detail", "detail_block", "Scalar", "workspace_size",
+     "state_size", "i", "std", "threads", "samples_of_block", "shared_bytes", "own", "memory")
+)  # fmt: skip
 
 
 def identifier(text: str, otherwise: str) -> str:
@@ -232,7 +237,7 @@ def identifier(text: str, otherwise: str) -> str:
     name = re.sub(r"_{2,}", "_", re.sub(r"[^0-9A-Za-z]", "_", text)).strip("_")
     name = name or otherwise
     name = f"n{name}" if name[0].isdigit() else name
-    return f"{name}_" if name in _RESERVED else name
+    return f"{name}_" if name in _RESERVED or name in _OURS else name
 
 
 # ----------------------------------------------------------------------------------- the graph

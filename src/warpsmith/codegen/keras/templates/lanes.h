@@ -1,13 +1,10 @@
 // Scalars and short vectors with one set of operations, so that each expression is written once.
-// GCC and Clang vectors where there are any; other compilers get an array of one lane.
 
-#if defined(__GNUC__) || defined(__clang__)
+#if !defined(__GNUC__) && !defined(__clang__)
+#error "this header needs GCC or Clang: it uses their vector types"
+#endif
 #define WARPSMITH_RESTRICT __restrict__
 #define WARPSMITH_INLINE inline __attribute__((always_inline))
-#else
-#define WARPSMITH_RESTRICT
-#define WARPSMITH_INLINE inline
-#endif
 
 namespace detail {
 
@@ -18,7 +15,6 @@ template <class To, class From> WARPSMITH_INLINE To bits_as(From from) noexcept 
   return to;
 }
 
-#if defined(__GNUC__) || defined(__clang__)
 #if defined(__AVX512F__)
 constexpr int bytes_of_vector = 64;
 #else
@@ -90,19 +86,6 @@ WARPSMITH_INLINE Scalar number(Int n) noexcept { return Scalar(n); }
 WARPSMITH_INLINE Vec number(IVec n) noexcept {
   return __builtin_convertvector(__builtin_convertvector(n, NVec), Vec);
 }
-#else
-constexpr int W = 1;
-typedef Scalar Vec;
-WARPSMITH_INLINE Vec load(const Scalar *p) noexcept { return *p; }
-WARPSMITH_INLINE void store(Scalar *p, Vec v) noexcept { *p = v; }
-template <int N> WARPSMITH_INLINE Vec load_some(const Scalar *p) noexcept { return *p; }
-template <int N> WARPSMITH_INLINE void store_some(Scalar *p, Vec v) noexcept { *p = v; }
-template <class T> WARPSMITH_INLINE T all(Scalar s) noexcept { return s; }
-template <class T, class F> WARPSMITH_INLINE T each(T x, F f) noexcept { return f(x); }
-template <class T> struct Whole { typedef Int type; };
-WARPSMITH_INLINE Int whole(Scalar x) noexcept { return Int(x); }
-WARPSMITH_INLINE Scalar number(Int n) noexcept { return Scalar(n); }
-#endif
 
 // The larger and the smaller; a NaN on either side wins.
 template <class T> WARPSMITH_INLINE T maximum(T a, T b) noexcept {
