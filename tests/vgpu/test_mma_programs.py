@@ -47,8 +47,8 @@ def spelling(a, b, c, size, sparse=""):
 def cases(table):
     found = []
     for a, shapes in table.items():
-        for size in shapes:
-            for b in {a, OTHER.get(a, a)}:
+        for size in sorted(shapes):
+            for b in sorted({a, OTHER.get(a, a)}):
                 for c in SUMS.get(a, ("s32",)):
                     name = f"{a}-{b}-{c}-{'x'.join(map(str, size))}"
                     found.append(pytest.param(a, b, c, size, id=name))
