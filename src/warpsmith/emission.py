@@ -63,7 +63,7 @@ class EmitReport:
 def emit(
     model: Any, out: str | os.PathLike[str] | None = None, *, dtype: str = "float",
     target: str = "cpp17", namespace: str | None = None, weights: str = "auto", samples: int = 16,
-    seed: int = 0,
+    seed: int = 0, fast_math: bool = False,
 ) -> EmitReport:  # fmt: skip
     """Write a trained Keras model as one self-contained C++17 header, and check it against Keras.
 
@@ -72,7 +72,8 @@ def emit(
     dtype: "float" or "double". target: "cpp17" or "cuda". namespace: of the generated code; by
     default made from the model's name. weights: "header" as arrays in the text, "object" in an
     object file beside it, "auto" by their number. samples: random inputs that are compared, some of
-    them extreme.
+    them extreme. fast_math: shorter polynomials for exponentials (C++ alone); the report's errors are
+    those of what was emitted.
 
     Raises UnsupportedLayer before anything is written when a layer cannot be emitted; UsageError
     for what is no such model; MissingTool when Keras is not installed, or a compiler is needed for
@@ -83,6 +84,8 @@ def emit(
     _check("dtype", dtype, DTYPES)
     _check("target", target, TARGETS)
     _check("weights", weights, ("auto", "header", "object"))
+    if fast_math and target == "cuda":
+        raise UsageError("fast_math is for target='cpp17'; for CUDA compile with --use_fast_math.")
     if samples < 1:
         raise UsageError(f"samples={samples}: expected 1 or more.")
     loaded = keras.load(model)
@@ -96,7 +99,7 @@ def emit(
     if outside and out is None:
         raise UsageError("weights in an object file need a place: pass out='net.hpp'.")
     cases = [_reference(loaded, network, inputs) for inputs in _inputs(network, samples, seed)]
-    header = _write(network, name, dtype, target, cases[0], outside)
+    header = _write(network, name, dtype, target, cases[0], outside, fast_math)
     absolute, relative, how = _compare(network, header, name, dtype, target, cases)
     files = _save(header, name, Path(out)) if out is not None else ()
     program = network.program
@@ -118,7 +121,13 @@ def _count(network: Network) -> int:
 
 
 def _write(
-    network: Network, name: str, dtype: str, target: str, sample: Any, outside: bool
+    network: Network,
+    name: str,
+    dtype: str,
+    target: str,
+    sample: Any,
+    outside: bool,
+    fast_math: bool,
 ) -> Header:
     from . import __version__
     from .codegen.keras import Sample, cpp
@@ -127,7 +136,9 @@ def _write(
         from .codegen.keras import cuda
 
         return cuda.write(network, name, dtype, Sample(*sample), __version__)
-    return cpp.write(network, name, dtype, Sample(*sample), __version__, outside=outside)
+    return cpp.write(
+        network, name, dtype, Sample(*sample), __version__, outside=outside, fast_math=fast_math
+    )
 
 
 # ------------------------------------------------------------------------- inputs and the truth

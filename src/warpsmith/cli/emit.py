@@ -42,6 +42,11 @@ from .options import clean_stdout, common, emit, examples
     help="Weights in the text, or in an object file beside it.",
 )  # fmt: skip
 @click.option(
+    "--fast-math",
+    is_flag=True,
+    help="Shorter polynomials for exponentials; the report says the error.",
+)
+@click.option(
     "--samples", type=click.IntRange(1), default=16, show_default=True,
     help="Random inputs on which the header is compared with Keras.",
 )  # fmt: skip
@@ -49,7 +54,7 @@ from .options import clean_stdout, common, emit, examples
 @common
 def command(
     model: Path, out: Path, dtype: str, target: str, namespace: str | None, weights: str,
-    samples: int, seed: int, as_json: bool,
+    fast_math: bool, samples: int, seed: int, as_json: bool,
 ) -> None:  # fmt: skip
     """Write MODEL (.keras or .h5) as a C++17 header without dependencies, and compare it with Keras.
 
@@ -60,7 +65,7 @@ def command(
     with clean_stdout(as_json):
         report = emission.emit(
             model, out, dtype=dtype, target=target, namespace=namespace, weights=weights,
-            samples=samples, seed=seed,
+            samples=samples, seed=seed, fast_math=fast_math,
         )  # fmt: skip
     if as_json:
         emit({k: v for k, v in asdict(report).items() if k != "text"})

@@ -249,3 +249,13 @@ def test_sparsemax_is_the_projection_onto_the_simplex():
         want = np.maximum(z - (ranked[:k].sum() - 1) / k, 0)
         np.testing.assert_allclose(got, want, atol=1e-12)
         assert abs(got.sum() - 1) < 1e-12
+
+
+def test_fast_math_says_its_error():
+    model = sequence(layers.Dense(40, activation="tanh"), layers.Dense(1))
+    randomize(model, "fast")
+    exact, fast = ws.emit(model), ws.emit(model, fast_math=True)
+    assert exact.text != fast.text
+    assert exact.max_rel_err < fast.max_rel_err < 1e-4
+    with pytest.raises(UsageError, match="use_fast_math"):
+        ws.emit(model, target="cuda", fast_math=True)

@@ -37,20 +37,26 @@ def write(
     version: str,
     *,
     outside: bool = False,
+    fast_math: bool = False,
 ) -> Header:
     """The header for a network.
 
     dtype: "float" or "double". sample: becomes the self-test. outside: the header declares its
-    weights and leaves their bytes to an object file.
+    weights and leaves their bytes to an object file. fast_math: shorter polynomials for exponentials.
     """
-    return _Header(network, namespace, dtype, sample, version, outside).header()
+    return _Header(network, namespace, dtype, sample, version, outside, fast_math).header()
 
 
 class _Header:
     def __init__(self, network: Network, namespace: str, dtype: str, sample: Sample, version: str,
-                 outside: bool):  # fmt: skip
+                 outside: bool, fast_math: bool):  # fmt: skip
         self.network, self.namespace, self.dtype = network, namespace, dtype
-        self.sample, self.version, self.outside = sample, version, outside
+        self.sample, self.version, self.outside, self.fast_math = (
+            sample,
+            version,
+            outside,
+            fast_math,
+        )
         self.program = passes.optimize(network.program)
         self.machines = [replace(m, one_layout=outside) for m in MACHINES[dtype]]
         self.body = Body(dtype, self.machines[0])
@@ -139,7 +145,8 @@ class _Header:
 
     def _prelude(self) -> str:
         integer = "std::int32_t" if self.dtype == "float" else "std::int64_t"
-        return f"namespace detail {{ using Int = {integer}; }}\n\n{_PRELUDE.read_text()}"
+        fast = str(self.fast_math).lower()
+        return f"namespace detail {{\nusing Int = {integer};\nconstexpr bool fast_math = {fast};\n}}\n\n{_PRELUDE.read_text()}"
 
     def _array(self, item: tuple[str, np.ndarray]) -> str:
         name, array = item

@@ -360,7 +360,10 @@ class _Nest:
             return min(-(-extent // self.lanes), most), 1
         if extent <= unit // 2:
             return 1, 1
-        units, fits = -(-extent // unit), (8, 7, 6, 5, 4) if alone and not self.machine.one_layout else (3, 2)
+        units, fits = (
+            -(-extent // unit),
+            (8, 7, 6, 5, 4) if alone and not self.machine.one_layout else (3, 2),
+        )
         even = [f for f in fits if units % f == 0]  # else tiles of nearly the same size
         units = even[0] if even else -(-units // -(-units // fits[0]))
         vectors = units * unit // self.lanes

@@ -102,7 +102,8 @@ template <class T, class I> WARPSMITH_INLINE T power_of_two(I n) noexcept {
 }
 
 // e^x - 1 = 2^n (p(r) + 1) - 1 with x = n ln 2 + r, |r| <= ln 2 / 2 and p the Taylor polynomial of
-// e^r - 1, whose remainder is below half a unit in the last place.
+// e^r - 1, whose remainder is below half a unit in the last place; with fast_math it is cut after
+// r^5 (float, 2.4e-6 of the result) or r^9 (double, 7e-12).
 template <class T> struct Split {
   T p, high, low; // e^r - 1 and two factors of 2^n
 };
@@ -117,15 +118,19 @@ template <class T> WARPSMITH_INLINE Split<T> split(T x) noexcept {
   const T r = (x - f * ln2_high) - f * ln2_low;
   T p = all<T>(Scalar(0));
   if constexpr (sizeof(Scalar) == 8) {
-    p = p * r + Scalar(1.0 / 6227020800.0);
-    p = p * r + Scalar(1.0 / 479001600.0);
-    p = p * r + Scalar(1.0 / 39916800.0);
-    p = p * r + Scalar(1.0 / 3628800.0);
+    if constexpr (!fast_math) {
+      p = p * r + Scalar(1.0 / 6227020800.0);
+      p = p * r + Scalar(1.0 / 479001600.0);
+      p = p * r + Scalar(1.0 / 39916800.0);
+      p = p * r + Scalar(1.0 / 3628800.0);
+    }
     p = p * r + Scalar(1.0 / 362880.0);
     p = p * r + Scalar(1.0 / 40320.0);
   }
-  p = p * r + Scalar(1.0 / 5040.0);
-  p = p * r + Scalar(1.0 / 720.0);
+  if constexpr (sizeof(Scalar) == 8 || !fast_math) {
+    p = p * r + Scalar(1.0 / 5040.0);
+    p = p * r + Scalar(1.0 / 720.0);
+  }
   p = p * r + Scalar(1.0 / 120.0);
   p = p * r + Scalar(1.0 / 24.0);
   p = p * r + Scalar(1.0 / 6.0);
