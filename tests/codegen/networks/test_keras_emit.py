@@ -252,10 +252,9 @@ def test_sparsemax_is_the_projection_onto_the_simplex():
 
 
 def test_fast_math_says_its_error():
-    model = sequence(layers.Dense(40, activation="tanh"), layers.Dense(1))
-    randomize(model, "fast")
-    exact, fast = ws.emit(model), ws.emit(model, fast_math=True)
+    model = sequence(layers.Activation("exponential"), shape=(64,))
+    exact, fast = ws.emit(model, seed=1), ws.emit(model, seed=1, fast_math=True)
     assert exact.text != fast.text
-    assert exact.max_rel_err < fast.max_rel_err < 1e-4
+    assert exact.max_rel_err < 3e-7 < fast.max_rel_err < 5e-6
     with pytest.raises(UsageError, match="use_fast_math"):
         ws.emit(model, target="cuda", fast_math=True)
