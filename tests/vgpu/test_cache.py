@@ -148,16 +148,17 @@ def test_waves_of_blocks_replace_each_other():
 
 
 def test_following_some_lines_estimates_all_of_them():
-    """L2 holds 16 times the data: sets that addresses of this run happen to crowd would add misses."""
-    n, rounds = 1 << 16, 4
+    """An eighth of 8192 lines, chosen by a hash of addresses: four standard deviations are 12 %. L2 holds
+    16 times the data: sets that addresses of this run happen to crowd would add misses."""
+    n, rounds = 1 << 18, 2
     given = {"x": floats(n), "out": floats(256), "n": n, "rounds": rounds}
     size = {"fetch_bytes": 32}
-    whole = estimate("again", 1, 256, CacheModel(4, 2, 32 * KIB, 4096 * KIB, **size), **given)
+    whole = estimate("again", 1, 256, CacheModel(4, 2, 32 * KIB, 16384 * KIB, **size), **given)
     part = estimate(
-        "again", 1, 256, CacheModel(4, 2, 32 * KIB, 4096 * KIB, sample=8, **size), **given
+        "again", 1, 256, CacheModel(4, 2, 32 * KIB, 16384 * KIB, sample=8, **size), **given
     )
-    assert part.l1_sectors == pytest.approx(whole.l1_sectors, rel=0.1)
-    assert part.dram_read_bytes == pytest.approx(whole.dram_read_bytes, rel=0.1)
+    assert part.l1_sectors == pytest.approx(whole.l1_sectors, rel=0.12)
+    assert part.dram_read_bytes == pytest.approx(whole.dram_read_bytes, rel=0.12)
 
 
 def test_a_full_trace_is_replayed_early_and_says_so():
