@@ -463,6 +463,34 @@ def _shared(L: Any, x: Any, y: Any) -> Any:
 
 case("shared and nested", graph((6,), (6,), make=_shared))
 
+
+def heads(
+    shape: tuple[int, ...], call: dict[str, Any] | None = None, **options: Any
+) -> Callable[[], Any]:
+    return graph(
+        shape, make=lambda L, x: L.MultiHeadAttention(2, 4, **options)(x, x, **(call or {}))
+    )
+
+
+case("multi-head gate", heads((6, 8), use_gate=True))
+case("multi-head window", heads((7, 8), sliding_window=2))
+case("multi-head window causal", heads((7, 8), {"use_causal_mask": True}, sliding_window=3))
+case("multi-head two axes", heads((3, 4, 6)))
+case("multi-head axis 1 of 3", heads((3, 4, 6), attention_axes=(1,)))
+case("multi-head axis 2 of 3", heads((3, 4, 6), attention_axes=(2,)))
+case("multi-head axes 1 3", heads((2, 3, 4, 5), attention_axes=(1, 3), value_dim=3))
+case(
+    "multi-head scores",
+    graph((5, 6), make=lambda L, x: L.MultiHeadAttention(2, 3)(x, x, return_attention_scores=True)),
+)
+case(
+    "grouped queries gate window",
+    graph(
+        (6, 8),
+        make=lambda L, x: L.GroupQueryAttention(4, 4, 2, use_gate=True, sliding_window=2)(x, x),
+    ),
+)
+
 # ---------------------------------------------------------------------------- whole networks
 
 for width, act in ((64, "tanh"), (33, "relu"), (128, "gelu")):

@@ -258,3 +258,47 @@ def test_fast_math_says_its_error():
     assert exact.max_rel_err < 3e-7 < fast.max_rel_err < 5e-6
     with pytest.raises(UsageError, match="use_fast_math"):
         ws.emit(model, target="cuda", fast_math=True)
+
+
+def test_every_option_of_every_layer_is_known():
+    """An option that a lowering does not read would change nothing in what is emitted, and in silence."""
+    import inspect
+
+    from warpsmith.codegen.keras.layers import options, table
+
+    for name in table():
+        kind = getattr(layers, name, None)
+        if kind is None:
+            continue
+        own = [c for c in kind.__mro__ if c is not layers.Layer and "keras" in c.__module__]
+        names = {
+            p
+            for c in own
+            if "__init__" in vars(c)
+            for p in inspect.signature(c.__init__).parameters
+        }
+        names -= {"self", "args", "kwargs", "rank", "pool_dimensions", "pool_mode", "layer", "cell"}
+        assert (
+            options.unknown(name, names - {"arguments", "autocast", "inputs", "outputs"}) == []
+        ), name
+
+
+def test_an_option_that_is_not_known_is_refused(monkeypatch):
+    from warpsmith.codegen.keras.layers import options
+
+    monkeypatch.setitem(options.OPTIONS, "Dense", options.OPTIONS["Dense"] - {"use_bias"})
+    ws.emit(sequence(layers.Dense(2)))  # its default is what it always was
+    with pytest.raises(UnsupportedLayer, match="use_bias=False"):
+        ws.emit(sequence(layers.Dense(2, use_bias=False)))
+
+
+def test_inputs_by_name_and_arguments_that_nobody_reads():
+    x = keras.Input((4,))
+    assert ws.emit(keras.Model(x, layers.Dense(2)(inputs=x))).max_rel_err < 1e-6
+
+
+def test_adapters_of_low_rank_are_added():
+    model = small("lora")
+    model.layers[0].enable_lora(2)
+    model.layers[0].lora_kernel_b.assign(np.ones((2, 5)))
+    assert ws.emit(model).max_rel_err < 1e-6

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import contextlib
+import inspect
 import os
 import re
 import zipfile
@@ -14,7 +15,7 @@ from typing import Any
 from ...errors import MissingTool, UnsupportedLayer, UsageError
 from . import ir
 from .errors import refuse
-from .layers import Call, table
+from .layers import Call, options, table
 from .tensors import Builder, Tensor
 
 
@@ -286,8 +287,29 @@ def lower_operation(
         raise _unknown(operation, is_layer)
     kwargs = {n: v for n, v in kwargs.items() if n != "training"}
     if is_layer:
+        options.check(operation)
+        args, kwargs = _positional(operation, args, kwargs)
         kwargs = _with_masks(operation, args, kwargs)
     return lower(b, operation, Call(args, kwargs))
+
+
+# what a call may name besides its inputs; each is read by the lowerings that it concerns
+_CALL = frozenset(
+    ("mask", "initial_state", "use_causal_mask", "return_attention_scores", "attention_mask",
+     "query_mask", "value_mask", "key_mask", "value", "key")
+)  # fmt: skip
+
+
+def _positional(layer: Any, args: list, kwargs: dict) -> tuple[list, dict]:
+    """The first input by its place, however the call named it. Refuses arguments nobody would read."""
+    first = next(iter(inspect.signature(layer.call).parameters), None)
+    if not args and first in kwargs:
+        args = [kwargs[first]]
+        kwargs = {n: v for n, v in kwargs.items() if n != first}
+    for name, value in kwargs.items():
+        if name not in _CALL and value is not None:
+            raise refuse(layer, f"a call with {name}=…", "the layer called without it")
+    return args, kwargs
 
 
 def _with_masks(layer: Any, args: list, kwargs: dict) -> dict:

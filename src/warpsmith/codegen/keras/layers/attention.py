@@ -88,24 +88,54 @@ def _additive(b: Builder, layer: Any, query: Tensor, key: Tensor) -> Tensor:
 
 @lowers("MultiHeadAttention", "GroupQueryAttention", "GroupedQueryAttention")
 def multi_head(b: Builder, layer: Any, c: Call) -> Any:
+    """query (batch axes, T…, features); T… are the layer's attention axes, all but the features by default."""
     query, value = c.args[0], c.args[1] if len(c.args) > 1 else c.kwargs["value"]
     key = c.get(2, "key")
+    axes = _attention_axes(layer, query.rank)
     masks = _masks(b, layer, c, query, value, key)
+    if masks and query.rank > 2:
+        raise refuse(
+            layer, "a mask over inputs of more than one sequence axis", "inputs (T, features)"
+        )
     key = value if key is None else key
     q, k, v = (
         einsum_dense(b, getattr(layer, name), Call([t]))
         for name, t in (("_query_dense", query), ("_key_dense", key), ("_value_dense", value))
     )
-    if q.rank != 3:
-        raise refuse(layer, "attention_axes of more than one axis", "one sequence axis")
-    heads = q.shape[1]
+    heads = q.shape[-2]
     k, v = _repeat(b, k, heads), _repeat(b, v, heads)
+    left, right = "".join("rstuvw"[: q.rank - 2]), list("rstuvw"[: k.rank - 2])
+    for axis in axes:
+        right[axis] = right[axis].upper()
+    keys = "".join(right)
+    batch = "".join(x for i, x in enumerate(left) if i not in axes)
+    rows = f"{batch}n{''.join(left[a] for a in axes)}{''.join(right[a] for a in axes)}"
     scale = 1.0 / math.sqrt(q.shape[-1])
-    scores = b.map(lambda s: s * scale, b.einsum("tnd,snd->nts", q, k))
-    weights = masked_softmax(b, scores, masks, zero=type(layer).__name__ == "MultiHeadAttention")
-    mixed = b.einsum("nts,snd->tnd", weights, v)
+    scores = b.map(lambda s: s * scale, b.einsum(f"{left}nd,{keys}nd->{rows}", q, k))
+    last = range(scores.rank - len(axes), scores.rank)
+    if masks:
+        zero = type(layer).__name__ == "MultiHeadAttention"
+        weights = masked_softmax(b, scores, masks, zero=zero)
+    else:
+        weights = b.softmax(scores, list(last))
+    mixed = b.einsum(f"{rows},{keys}nd->{left}nd", weights, v)
+    if getattr(layer, "_use_gate", getattr(layer, "use_gate", False)):
+        gate = einsum_dense(b, layer._gate_dense, Call([query]))
+        mixed = b.map(lambda x, g: x * g, mixed, gate)
     out = einsum_dense(b, layer._output_dense, Call([mixed])).masked(query.mask)
     return [out, weights] if c.kwargs.get("return_attention_scores") else out
+
+
+def _attention_axes(layer: Any, rank: int) -> list[int]:
+    """Of a tensor without the batch."""
+    given = getattr(layer, "_attention_axes", None)
+    return [0] if given is None else [a - 1 for a in given]
+
+
+def band(b: Builder, queries: int, keys: int, window: int) -> Tensor:
+    """1 where a key is less than `window` from its query."""
+    apart = np.abs(np.arange(queries)[:, None] - np.arange(keys)[None])
+    return b.constant((apart < window).astype(np.float64))
 
 
 def _masks(b: Builder, layer: Any, c: Call, query: Tensor, value: Tensor, key: Any) -> list[Tensor]:
@@ -122,15 +152,17 @@ def _masks(b: Builder, layer: Any, c: Call, query: Tensor, value: Tensor, key: A
     given = c.kwargs.get("attention_mask")
     if given is not None:
         masks.append(given)
-    if getattr(layer, "_sliding_window", None) is not None:
-        raise refuse(layer, "a sliding window", "attention_mask")
+    window = getattr(layer, "_sliding_window", getattr(layer, "sliding_window", None))
+    if window is not None:
+        masks.append(band(b, query.shape[0], value.shape[0], window))
     return masks
 
 
 def _repeat(b: Builder, x: Tensor, heads: int) -> Tensor:
-    """Key and value heads (S, n, d) shared by heads / n query heads each."""
-    if x.shape[1] == heads:
+    """Key and value heads (…, n, d) shared by heads / n query heads each."""
+    own = x.shape[-2]
+    if own == heads:
         return x
-    shared = heads // x.shape[1]
-    wide = x.expand(2).broadcast((x.shape[0], x.shape[1], shared, x.shape[2]))
-    return b.reshape(b.copy(wide), (x.shape[0], heads, x.shape[2]))
+    at = x.rank - 1
+    wide = x.expand(at).broadcast((*x.shape[:at], heads // own, x.shape[-1]))
+    return b.reshape(b.copy(wide), (*x.shape[:-2], heads, x.shape[-1]))
